@@ -5,6 +5,7 @@ import sqlite3
 from dataclasses import dataclass, field
 
 import numpy as np
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from plots import BASELINE, GHOST, INK, MUTED, PALETTE, as_svg, duration, plt
@@ -26,6 +27,8 @@ CALLS = [
     ("plan_ns", "scheduler"),
     ("sample_ns", "sampler"),
     ("propose_ns", "proposer"),
+    ("kv_policy_ns", "kv_policy"),
+    ("device_ns", "device"),
 ]
 VERDICTS = {"better": "#0b6e4f", "worse": "#b42318", "different": INK}
 CLASS_LIMIT = 8  # classes that a panel shows
@@ -52,23 +55,18 @@ def read(db: sqlite3.Connection, variants: list[Variant], runs: list[dict]) -> B
     """runs: those that count."""
     out = Breakdown()
     requests: dict[int, list[tuple]] = {}
-    columns = {row[1] for row in db.execute("PRAGMA table_info(request)")}
-    name = "class" if "class" in columns else "''"  # databases of before traces had classes
     for run in runs:
         rows = db.execute(
-            f"SELECT first_token_ns - arrival_ns, finish_ns - arrival_ns, output_tokens, prompt_tokens, tenant, priority,"
-            f" {name}, finish_ns - first_token_ns FROM request WHERE run_id = ?"
+            "SELECT first_token_ns - arrival_ns, finish_ns - arrival_ns, output_tokens, prompt_tokens, tenant, priority,"
+            " class, finish_ns - first_token_ns FROM request WHERE run_id = ? AND counted"
             " AND finish_reason IN ('stop', 'length', 'repetition') AND first_token_ns IS NOT NULL",
             (run["id"],),
         ).fetchall()
-        if not rows or not run["duration_ns"]:
-            continue
         requests.setdefault(run["variant_id"], []).extend(tuple(row) for row in rows)
-        ttft = np.array([row[0] for row in rows]) * 1e-6
-        e2e = np.array([row[1] for row in rows]) * 1e-6
-        tokens = sum(row[2] for row in rows) / (run["duration_ns"] * 1e-9)
-        point = RunPoint(run["variant_id"], tokens, float(np.quantile(ttft, 0.99)), float(np.quantile(e2e, 0.5)))
-        out.points.append(point)
+        numbers = dict(db.execute("SELECT name, value FROM run_metric WHERE run_id = ?", (run["id"],)).fetchall())
+        point = [numbers.get(name) for name in ("output_throughput", "ttft_p99", "e2e_p50")]
+        if all(point):
+            out.points.append(RunPoint(run["variant_id"], *point))
     sums = ", ".join(f"avg({column}) * 1e-6" for column, _ in PHASES + CALLS)
     for v in variants:
         ids = [str(run["id"]) for run in runs if run["variant_id"] == v.id]
@@ -131,6 +129,7 @@ def tradeoffs(r: Results, b: Breakdown, of: dict[int, str]) -> str | None:
     if not b.points:
         return None
     figure, all_axes = plt.subplots(1, 2, figsize=(9.6, 3.6))
+    drawn = []
     for axes, field_name, label in zip(all_axes, ("ttft_p99", "e2e_p50"), ("TTFT p99", "E2E p50")):
         means = []
         for v in r.variants:
@@ -145,8 +144,6 @@ def tradeoffs(r: Results, b: Breakdown, of: dict[int, str]) -> str | None:
         front = [m for m in means if not any(o[0] >= m[0] and o[1] <= m[1] and o is not m for o in means)]
         front.sort(key=lambda m: m[0])
         axes.plot([m[0] for m in front], [m[1] for m in front], color=BASELINE, linewidth=1, linestyle=(0, (4, 3)))
-        for x, y, v in front if len(means) > 5 else means:
-            axes.annotate(v.short, (x, y), xytext=(6, 4), textcoords="offset points", fontsize=8, color=INK, zorder=6)
         axes.set_xlabel("output tokens per second (more is better)")
         axes.set_ylabel(f"{label} (less is better)")
         values = [p for p in (getattr(q, field_name) for q in b.points) if p > 0]
@@ -158,8 +155,40 @@ def tradeoffs(r: Results, b: Breakdown, of: dict[int, str]) -> str | None:
         axes.xaxis.set_major_locator(MaxNLocator(5))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}" if x >= 10 else f"{x:g}"))
         axes.margins(x=0.12, y=0.1)
+        drawn.append((axes, front if len(means) > 5 else means))
     figure.tight_layout(w_pad=2)
+    for axes, points in drawn:
+        label_points(axes, points)
     return as_svg(figure)
+
+
+def label_points(axes, points: list[tuple[float, float, Variant]]) -> None:
+    """The name beside each point; names of points that lie close together in one line, so that none covers another."""
+    near_x, near_y = 120, 14  # pixels
+    groups: list[tuple[tuple[float, float], list[str], tuple[float, float]]] = []
+    for x, y, v in sorted(points, key=lambda p: p[0]):
+        at = axes.transData.transform((x, y))
+        for place, names, _ in groups:
+            if abs(place[0] - at[0]) < near_x and abs(place[1] - at[1]) < near_y:
+                names.append(v.short)
+                break
+        else:
+            groups.append((tuple(at), [v.short], (x, y)))
+    middle = axes.transAxes.transform((0.55, 0))[0]
+    for place, names, at in groups:
+        on_left = place[0] > middle  # where there is room
+        text = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        axes.annotate(
+            text,
+            at,
+            xytext=(-7 if on_left else 7, 4),
+            textcoords="offset points",
+            ha="right" if on_left else "left",
+            fontsize=8,
+            color=INK,
+            zorder=6,
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+        )
 
 
 def stacked(r: Results, values: dict[int, list[float]], names: list[str], label: str) -> str | None:

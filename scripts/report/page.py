@@ -23,7 +23,27 @@ GROUPS = [
         "Normalised latency: end to end, per output token",
         ("normalised_mean", "normalised_p50", "normalised_p90", "normalised_p99"),
     ),
-    ("KV cache and preemption", ("kv_mean", "kv_max", "prefix_hit_share", "preemptions")),
+    (
+        "Queue: requests and tokens that wait, and for how long the oldest one",
+        (
+            "waiting_mean",
+            "waiting_p99",
+            "waiting_tokens_mean",
+            "waiting_tokens_p99",
+            "oldest_wait_mean",
+            "oldest_wait_p99",
+        ),
+    ),
+    (
+        "KV cache and preemption",
+        ("kv_mean", "kv_max", "kv_fragmentation", "prefix_hit_share", "preemptions", "recomputed_tokens"),
+    ),
+    ("Batches and drafts", ("batch_sequences", "batch_tokens", "acceptance", "tokens_per_step")),
+]
+PREFIXES = [  # of the names of metrics that belong together, after those of GROUPS
+    ("Graphs: steps that replayed one, why others did not, padding", ("graph_", "padding_share")),
+    ("Time inside plugins, by call", ("time_",)),
+    ("Plugins' own metrics", ("plugin.",)),
 ]
 SIGNS = {"better": "▲", "worse": "▼", "different": "◆", "no difference shown": "=", "too few repeats": "?"}
 MINUS = "−"
@@ -54,7 +74,7 @@ def with_unit(value: float | None, unit: str) -> str:
         for factor, name in ((1e-3, "s"), (1, "ms"), (1e3, "µs")):
             if value * factor >= 0.9995:
                 return f"{number(value * factor)} {name}"
-    return f"{number(value)} {unit}".replace(" per run", "")
+    return f"{number(value)} {unit}".replace(" per run", "").strip()
 
 
 def delta(metric: Metric, base: Metric, interval: bool = True) -> str:
@@ -78,6 +98,8 @@ def delta(metric: Metric, base: Metric, interval: bool = True) -> str:
 def seen_from(metric: Metric, base: Metric) -> str:
     """Beside "no difference shown": from which size on one would have been."""
     if metric.verdict != "no difference shown" or metric.detectable is None:
+        return ""
+    if metric.difference == 0 == metric.low == metric.high:
         return ""
     relative = metric.unit != "%" and base.value
     size = metric.detectable * (100 / base.value if relative else 1.0)
@@ -135,8 +157,8 @@ def header(r: Results) -> str:
     return (
         f"<header><p class=kicker>Patchbay experiment · {escape(info['name'])}</p>"
         f"<h1>{escape(info['question'] or info['name'])}</h1>"
-        + (f"<ul class=notices>{notices}</ul>" if notices else "")
         + f"<p class='conclusion{'' if info['winner'] else ' open'}'>{conclusion}</p>"
+        + (f"<ul class=notices>{notices}</ul>" if notices else "")
         + "<p class=facts>"
         + "".join(f"<span>{escape(f)}</span>" for f in facts)
         + "</p></header>"
@@ -162,7 +184,9 @@ def cell(v: Variant, base: Variant, name: str, interval: bool = True) -> str:
     verdict = m.verdict if v is not base else ""
     mark = f'<span class=mark title="{escape(verdict)}">{SIGNS.get(verdict, "")}</span>' if verdict in SIGNS else ""
     seen = seen_from(m, base.metrics[name])
-    change = f"<div class=delta>{delta(m, base.metrics[name], interval)} {mark}{seen}</div>" if v is not base else ""
+    change = f"<div class=delta>{delta(m, base.metrics[name], interval)} {mark}</div>" if v is not base else ""
+    if seen:
+        change += f"<div class=delta>{seen}</div>"
     value = f"<div class=value>{with_unit(m.value, m.unit)}</div>"
     return f'<td class="{verdict.replace(" ", "-")}">{value}{change}</td>'
 
@@ -199,6 +223,7 @@ def results_section(r: Results, of: dict[int, str]) -> str:
     groups = [("Primary: verdicts, corrected for their number", primary)]
     folded_from = None
     groups += [(title, [n for n in names if n not in primary]) for title, names in GROUPS]
+    groups += [(title, [n for n in base.metrics if n.startswith(starts) and n not in primary]) for title, starts in PREFIXES]
     for title, names in groups:
         if folded_from is None and rows:
             folded_from = len(rows)
@@ -223,7 +248,8 @@ def results_section(r: Results, of: dict[int, str]) -> str:
         pairs.setdefault(
             what + (f", {100 * same:.3g} % with the same output tokens" if same is not None else ""), []
         ).append(v.name)
-    notes = [
+    notes = [r.info["counted"]] if r.info["counted"] else []
+    notes += [
         f"{what} ({'each variant' if len(names) == len(compared) else ', '.join(names)})"
         for what, names in pairs.items()
     ]
@@ -402,7 +428,7 @@ def class_tables(r: Results, of: dict[int, str]) -> str:
                     cells += f"<td><div class=value>{with_unit(metric.value, metric.unit)}</div>{change}</td>"
                 rows += f"<tr><th scope=row>{swatch(of.get(v.id))}{escape(v.short)}</th>{cells}</tr>"
         body = (
-            "<div class=scroll><table class=results><thead><tr><th>class</th>"
+            "<div class=scroll><table class='results classes'><thead><tr><th>class</th>"
             f"{head}</tr></thead><tbody>{rows}</tbody></table></div>"
         )
         title = f"By {kind.replace('_', ' ')}"
@@ -470,7 +496,8 @@ def swaps_table(r: Results) -> str:
     if not rows:
         return ""
     head = ["run", "variant", "swap", "outcome", "before step", "at", "pause"]
-    return "<h3>Swaps in mid-run</h3>" + table(head, rows)
+    short = len(rows) <= 10
+    return "<h3>Swaps in mid-run</h3>" + (table(head, rows) if short else folded(f"All {len(rows)} swaps", table(head, rows)))
 
 
 def configuration_section(r: Results, of: dict[int, str]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-SCHEMA = 4  # user_version of the databases that this reads
+SCHEMA = 5  # user_version of the databases that this reads
 LATENCIES = ("ttft", "tpot", "itl", "e2e")
 SERIES = ("queue", "kv", "batch")
 BINS = 300  # intervals of a time series
@@ -141,7 +141,7 @@ def latencies_of(db: sqlite3.Connection, runs: list[int]) -> dict[str, np.ndarra
     for run in runs:
         for arrival, finish, token_ns in db.execute(
             "SELECT arrival_ns, finish_ns, token_ns FROM request"
-            " WHERE run_id = ? AND finish_reason IN ('stop', 'length') AND output_tokens > 0",
+            " WHERE run_id = ? AND counted AND output_tokens > 0 AND finish_reason IN ('stop', 'length', 'repetition')",
             (run,),
         ):
             times = np.frombuffer(token_ns, dtype="<u8").astype(float) * 1e-6
@@ -181,13 +181,12 @@ def short_names(names: list[str]) -> list[str]:
 def markers_of(db: sqlite3.Connection, run: int) -> list[tuple[float, str]]:
     """Swaps that took place, and steps in which a plugin broke its contract."""
     found = []
-    if db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'swap'").fetchone():
-        for at, kind, to in db.execute(
-            "SELECT time_ns, kind, to_name FROM swap WHERE run_id = ? AND time_ns IS NOT NULL", (run,)
-        ):
-            found.append((at * 1e-9, f"{kind} → {to}"))
+    for at, kind, to in db.execute(
+        "SELECT time_ns, kind, to_name FROM swap WHERE run_id = ? AND time_ns IS NOT NULL", (run,)
+    ):
+        found.append((at * 1e-9, f"{kind} → {to}"))
     for at, faults in db.execute(
-        "SELECT end_ns, sampler_faults + plan_faults + proposer_faults AS faults FROM step"
+        "SELECT end_ns, sampler_faults + plan_faults + proposer_faults + kv_policy_faults AS faults FROM step"
         " WHERE run_id = ? AND faults > 0 ORDER BY step LIMIT 20",
         (run,),
     ):
@@ -196,8 +195,6 @@ def markers_of(db: sqlite3.Connection, run: int) -> list[tuple[float, str]]:
 
 
 def swaps_of(db: sqlite3.Connection) -> list[dict]:
-    if not db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'swap'").fetchone():
-        return []  # a database of before there were any
     found = db.execute("SELECT swap.* FROM swap JOIN run ON run.id = run_id ORDER BY run_id, number")
     return [dict(row) for row in found]
 

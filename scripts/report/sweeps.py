@@ -4,7 +4,7 @@ import sqlite3
 from dataclasses import dataclass, field
 
 import numpy as np
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
 from plots import INK, MUTED, PALETTE, as_svg, duration, plt
 from results import Results, Variant
@@ -139,6 +139,7 @@ def capacity_plot(r: Results, searches: dict[int, Search], of: dict[int, str], w
     if wanted:
         axes.axhline(100 * wanted, color=INK, linewidth=0.8, linestyle=(0, (1, 2)))
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=20))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     axes.xaxis.set_minor_formatter(FuncFormatter(lambda x, _: ""))
     axes.set_xlabel("requests per second")

@@ -144,10 +144,6 @@ class Report(unittest.TestCase):
             self.assertEqual(row[1:4], ["three", task, "committed"])
             self.assertTrue(row[6].endswith(" µs"))
 
-    def test_a_database_of_before_there_were_swaps_is_read(self):
-        page_of_old = page.page(results.read(self.changed("DROP TABLE swap")))
-        self.assertNotIn("Swaps in mid-run", page_of_old)
-
     def test_texts_of_the_experiment_are_no_html(self):
         self.assertNotIn("<b>one</b>", self.html)
 
@@ -273,14 +269,15 @@ class Report(unittest.TestCase):
         self.assertEqual(run_report(self.database, out).returncode, 0)
         self.assertEqual(out.read_text(), self.html)
 
-    def test_what_makes_a_comparison_doubtful_comes_first(self):
+    def test_what_makes_a_comparison_doubtful_comes_right_after_the_verdict(self):
         path = self.changed(
             "INSERT INTO notice VALUES('run 3 is invalid: 2 sampler faults')",
             "UPDATE difference SET declared = 0 WHERE path = 'engine.max_num_seqs'",
             "UPDATE run SET valid = 0, reason = '2 sampler faults' WHERE position = 2",
         )
         html = page.page(results.read(path))
-        self.assertLess(html.index("run 3 is invalid"), html.index("class='conclusion"))
+        self.assertLess(html.index("class='conclusion"), html.index("run 3 is invalid"))
+        self.assertLess(html.index("run 3 is invalid"), html.index("<h2>Results"))
         self.assertIn("not declared", html)
         self.assertIn("5 of 6 runs valid", html)
 
@@ -359,6 +356,25 @@ class Report(unittest.TestCase):
         self.assertAlmostEqual(data.breakdown.classes["tenant"]["tenant 0"][0][1], first)
         self.assertIn("TTFT by tenant", page.page(data))
 
+    def test_requests_that_do_not_count_are_left_out(self):
+        data = results.read(self.changed("UPDATE request SET counted = 0 WHERE number > 3"))
+        self.assertEqual(len(data.variants[0].latencies["ttft"]), 8)  # of two repeats
+        self.assertEqual(sum(by[0][0] for by in data.breakdown.classes["prompt length"].values()), 8)
+
+    def test_metrics_of_steps_and_plugins_have_their_groups(self):
+        with_own = self.changed(
+            "INSERT INTO metric SELECT id, 999, 'plugin.scheduler.depth', 'scheduler depth', '', 'neither', NULL, 7.25, NULL,"
+            " NULL, NULL, 'exploratory', NULL, NULL, NULL, NULL FROM variant"
+        )
+        rows = Reader(page.page(results.read(with_own))).rows
+        for title in ("Queue: requests and tokens that wait, and for how long the oldest one", "Plugins' own metrics"):
+            self.assertIn([title], rows)
+        fragmentation = [self.one(f"SELECT value FROM metric WHERE name = 'kv_fragmentation' AND variant_id = {v}") for v in (0, 1)]
+        shown = next(row for row in rows if row[0] == "KV fragmentation")
+        for cell, value in zip(shown[1:], fragmentation):
+            self.assertTrue(cell.startswith(page.number(value)), cell)
+        self.assertIn(["scheduler depth", "7.25", "7.25", "7.25"], [[cell.strip() for cell in row] for row in rows])
+
     def test_swaps_and_faults_are_marked_over_time(self):
         data = results.read(self.changed("UPDATE step SET plan_faults = 1 WHERE run_id = 0 AND step = 2"))
         marked = {v.name: [what for _, what in v.markers] for v in data.variants}
@@ -376,7 +392,7 @@ class Report(unittest.TestCase):
         for path, why in (
             (text, "is no results database"),
             (self.folder / "nowhere", "is not there"),
-            (self.changed("PRAGMA user_version = 99"), "version 99, expected 4"),
+            (self.changed("PRAGMA user_version = 99"), "version 99, expected 5"),
             (self.changed("DELETE FROM experiment"), "holds no experiment"),
         ):
             done = run_report(path, out)

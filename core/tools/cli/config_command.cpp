@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <set>
 
 #include "base/printable.hpp"
 #include "base/suggest.hpp"
@@ -14,6 +15,7 @@
 #include "experiment/prepared_variants.hpp"
 #include "experiment/repeats_table.hpp"
 #include "experiment/spec_load.hpp"
+#include "experiment/variants_table.hpp"
 
 namespace patchbay::cli {
 namespace {
@@ -23,6 +25,24 @@ struct ConfigOptions {
     std::vector<std::string> plugin_dirs;
     bool json = false, experiment = false;
 };
+
+// Of the engine's keys that the file and its variants have, each once.
+std::string engine_faults(const config::Node& document, const host::Registry& registry) {
+    std::string out;
+    std::set<std::string> seen;
+    const auto add = [&](const config::Node& keys) {
+        config::EngineConfig ignored;
+        config::Faults faults;
+        config::engine_config_table(registry).read(keys, ignored, faults);
+        for (const std::string& line : faults.lines())
+            if (seen.insert(line).second) out += "\n" + line;
+    };
+    const config::Node shared = config::engine_part(document);
+    add(shared);
+    for (const experiment::VariantSpec& v : experiment::readable_variants(document))
+        add(config::merge(shared, config::engine_part(v.patch)));
+    return out;
+}
 
 // The spec's faults and the engine's, all of them; then each variant as it would run.
 Result<config::Checked> check_experiment(const config::Document& document, const host::Registry& registry,
@@ -34,14 +54,7 @@ Result<config::Checked> check_experiment(const config::Document& document, const
         for (const std::string& line : missing.lines()) text += (text.empty() ? "" : "\n") + line;
         return fail(std::move(text));
     };
-    if (!spec) {
-        std::string text = spec.error();
-        config::EngineConfig ignored;
-        config::Faults faults;
-        config::engine_config_table(registry).read(config::engine_part(document.root), ignored, faults);
-        for (const std::string& line : faults.lines()) text += "\n" + line;
-        return with_missing(std::move(text));
-    }
+    if (!spec) return with_missing(spec.error() + engine_faults(document.root, registry));
     auto prepared_or = experiment::prepare_variants(*spec, registry);
     if (!prepared_or || missing.any()) return with_missing(prepared_or ? "" : prepared_or.error());
     experiment::PreparedVariants& prepared = *prepared_or;

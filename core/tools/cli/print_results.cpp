@@ -43,6 +43,7 @@ void print_results(const ShownResults& r, Detail detail) {
     const auto colour = isatty(STDOUT_FILENO) == 1 ? experiment::Colour::kOn : experiment::Colour::kOff;
     const auto table = detail == Detail::kFull ? experiment::results_table : experiment::summary_table;
     std::cout << table(*r.conclusion, names, r.baseline, colour);
+    if (!r.conclusion->counted.empty()) std::cout << wrapped(r.conclusion->counted) << '\n';
     const auto intervals =
         detail == Detail::kFull ? experiment::Intervals::kShown : experiment::Intervals::kHidden;
     if (const std::string classes = experiment::class_table(*r.conclusion, names, r.baseline, intervals);

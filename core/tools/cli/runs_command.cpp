@@ -84,7 +84,7 @@ Result<> compare(const RunsOptions& o) {
                               ? " (" + printable(values.first) + ", " + printable(values.second) + ")"
                               : "")
                       << '\n';
-    const auto& infos = experiment::metric_infos();
+    const experiment::MetricList& infos = a.conclusion.list;
     std::vector<std::vector<std::string>> rows{{"variant", "metric", "unit", "A", "B", "B against A"}};
     for (size_t v = 0; v < a.variants.size(); ++v) {
         const auto at = std::find(b.variants.begin(), b.variants.end(), a.variants[v]);
@@ -93,7 +93,9 @@ Result<> compare(const RunsOptions& o) {
         for (size_t m = 0; m < infos.size(); ++m) {
             const auto& primary = a.conclusion.primary;
             if (!o.full && std::find(primary.begin(), primary.end(), m) == primary.end()) continue;
-            const double x = a.conclusion.results[v].metrics[m], y = b.conclusion.results[w].metrics[m];
+            const auto other = experiment::metric_named(infos[m].name, b.conclusion.list);
+            if (!other) continue;
+            const double x = a.conclusion.results[v].metrics[m], y = b.conclusion.results[w].metrics[*other];
             if (std::isnan(x) && std::isnan(y)) continue;
             char change[32] = "";
             if (infos[m].is_amount && x > 0 && !std::isnan(y))

@@ -8,6 +8,8 @@
 #include <set>
 
 #include "base/call_watch.hpp"
+#include "base/crash_report.hpp"
+#include "base/printable.hpp"
 #include "experiment/capacity.hpp"
 #include "experiment/disturbance.hpp"
 
@@ -68,7 +70,7 @@ class Campaign::StoredRun final : public RowSink {
         PB_CHECK(done_);
         std::optional<TimeSpan> counted;
         if (spec.window) counted = counted_span(run, spec.window);
-        return store_.end_run(id_, run, counted);
+        return store_.end_run(id_, run, summary, counted);
     }
 
   private:
@@ -153,17 +155,22 @@ Result<QualityScores> Campaign::score(const PreparedVariant& prepared, size_t va
 
 RunRecord Campaign::run_here(const PreparedVariants& prepared, const Workloads& workloads, const RunSlot& slot,
                              LiveRun& live) {
-    const CallWatch watch([&] { return static_cast<uint64_t>(around_.spec.watchdog.call_s * 1e9); },
-                          [](const std::string& what) {
-                              std::fprintf(stderr, "patchbay: %s\n", what.c_str());
+    constexpr uint64_t kPatienceNs = 800'000'000; // with a call, after Ctrl-C
+    const PreparedVariant& variant = prepared.variants[slot.variant];
+    const std::string which = "variant '" + printable(variant.name) + "', repeat " + std::to_string(slot.repeat + 1);
+    note_for_crashes(which);
+    const auto limit_ns = static_cast<uint64_t>(around_.spec.watchdog.call_s * 1e9);
+    const CallWatch watch([&] { return interrupted() ? kPatienceNs : limit_ns; },
+                          [&](const std::string& what) {
+                              std::fprintf(stderr, "patchbay: %s\npatchbay: %s\n", what.c_str(), which.c_str());
                               _exit(EXIT_FAILURE);
                           });
     const std::string started = utc_now();
-    const PreparedVariant& variant = prepared.variants[slot.variant];
     const SourceOf source_of = [&](const engine::Engine&) -> Result<const WorkloadSource*> {
         return &workloads.of(slot.variant);
     };
     auto ran = run_once(around_, variant, source_of, slot, live);
+    note_for_crashes("");
     if (!ran) return failed(record_for(slot, 0, started), ran.error());
     for (std::string& what : changes(variant.facts, ran->facts)) ran->record.faults.push_back(std::move(what));
     return std::move(ran->record);
@@ -190,6 +197,7 @@ Result<> Campaign::start(Work& work, Active& run) {
     job.max_model_len = work.prepared.limits.max_model_len;
     job.vocab_size = work.prepared.limits.vocab_size;
     job.wants_metrics = shown_.metrics != nullptr;
+    job.is_steady = around_.spec.window_by_rule && around_.spec.window.has_value();
     PB_TRY(run.process, RunProcess::start(processes_.program, job, *run.live));
     return {};
 }

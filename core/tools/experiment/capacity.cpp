@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "experiment/conclusion.hpp"
+#include "experiment/joined.hpp"
 
 namespace patchbay::experiment {
 
@@ -51,6 +52,7 @@ Result<Capacities> find_capacities(const CapacitySearch& search, const std::vect
         if (runs.size() < round.size()) break;
     }
     Capacities out;
+    std::vector<std::string> all_kept, none_kept;
     for (size_t v = 0; v < variants.size(); ++v) {
         uint32_t beyond = 0, none = 0;
         auto& found = out.found.emplace_back();
@@ -59,17 +61,19 @@ Result<Capacities> find_capacities(const CapacitySearch& search, const std::vect
             beyond += !s.next() && s.is_beyond();
             none += found.back() == 0;
         }
-        const auto of_repeats = [&](uint32_t n) { return std::to_string(n) + " of " + std::to_string(repeats); };
-        if (beyond > 0)
-            out.notices.push_back("capacity: " + variants[v] +
-                                  " kept the objective at the highest rate of the search, " +
-                                  shown(search.highest) + " req/s, in " + of_repeats(beyond) +
-                                  " repeats: its capacity is more");
-        if (none > 0)
-            out.notices.push_back("capacity: " + variants[v] + " did not keep the objective at the lowest rate of the "
-                                  "search, " + shown(search.lowest) + " req/s, in " + of_repeats(none) +
-                                  " repeats, which count as 0");
+        const auto add = [&](uint32_t n, std::vector<std::string>& to) {
+            if (n == 0) return;
+            to.push_back(variants[v] + " in " + std::to_string(n) + " of " + std::to_string(repeats) + " repeats");
+        };
+        add(beyond, all_kept);
+        add(none, none_kept);
     }
+    if (!all_kept.empty())
+        out.notices.push_back("capacity: the objective was kept at the highest rate of the search, " +
+                              shown(search.highest) + " req/s, so that the capacity is more: " + joined(all_kept));
+    if (!none_kept.empty())
+        out.notices.push_back("capacity: the objective was not kept at the lowest rate of the search, " +
+                              shown(search.lowest) + " req/s, so that the capacity counts as 0: " + joined(none_kept));
     return out;
 }
 

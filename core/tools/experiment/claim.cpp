@@ -23,7 +23,7 @@ struct Claiming {
     const std::vector<std::string>& names;
     const Question& q;
     size_t headline = q.primary.front();
-    const MetricInfo& info = metric_infos()[headline];
+    const MetricInfo& info = m.list[headline];
 
     Verdict verdict(size_t v, size_t metric) const { return results[v].comparison.metrics[metric].verdict; }
     std::string value(size_t v) const { return with_unit(results[v].metrics[headline], info.unit); }
@@ -53,7 +53,7 @@ struct Claiming {
             std::vector<std::string> labels;
             for (const size_t metric : q.primary)
                 if (metric != headline && verdict(v, metric) == verdict_wanted)
-                    labels.push_back(metric_infos()[metric].label);
+                    labels.push_back(m.list[metric].label);
             if (!labels.empty()) out += (out.empty() ? "" : ", ") + std::string(word) + " in " + listed(labels);
         }
         return out;
@@ -72,7 +72,9 @@ std::string what_else(const Claiming& c) {
         if (named++ < kNamed) out += "; " + c.names[v] + " is " + shown_of;
         else more += 1;
     }
-    return out + (more > 0 ? "; so are " + std::to_string(more) + " more variants in one or another" : "");
+    if (more == 0) return out;
+    return out + "; " + std::to_string(more) + (more > 1 ? " more variants differ" : " more variant differs") +
+           " in one or another";
 }
 
 Claim without_leader(std::string sentence, const std::string& rest = "", bool claims = false) {

@@ -22,12 +22,13 @@ struct ClassColumn {
     size_t width() const { return std::max({value + (change ? 1 + change : 0), columns_of(label), columns_of(unit)}); }
 };
 
-Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m, Intervals intervals) {
+Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m, const std::string& unit,
+             Intervals intervals) {
     Cell c{shown(r.metrics[m]), ""};
     if (r.comparison.metrics.empty()) return c;
     const Difference& d = r.comparison.metrics[m];
     if (std::isnan(d.value)) return c;
-    const Shift shift(base.metrics[m], metric_infos()[m].unit);
+    const Shift shift(base.metrics[m], unit);
     c.change = shift.number(d.value) + (d.value == 0 ? "" : shift.suffix);
     if (intervals == Intervals::kShown && !std::isnan(d.low) && r.comparison.independent >= kRepeatsForVerdict)
         c.change += " (" + shift.number(d.low) + " … " + shift.number(d.high) + ")";
@@ -74,13 +75,13 @@ Table table_of(const Conclusion& c, size_t from, size_t to, const std::vector<st
     for (size_t v = 0; v < names.size(); ++v)
         if (v != baseline) order.push_back(v);
     for (const size_t m : c.primary) {
-        ClassColumn column{metric_infos()[m].label, metric_infos()[m].unit, {}};
+        ClassColumn column{c.list[m].label, c.list[m].unit, {}};
         bool any = false;
         for (size_t k = from; k < to; ++k)
             for (const size_t v : order) {
                 const auto& results = c.classes[k].results;
                 any |= !std::isnan(results[v].metrics[m]);
-                column.cells.push_back(cell_of(results[v], results[baseline], m, intervals));
+                column.cells.push_back(cell_of(results[v], results[baseline], m, column.unit, intervals));
                 column.value = std::max(column.value, columns_of(column.cells.back().value));
                 column.change = std::max(column.change, columns_of(column.cells.back().change));
             }

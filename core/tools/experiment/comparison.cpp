@@ -49,7 +49,7 @@ Repeats distinct(const Measured& m, const Variants& variants, const Repeats& rep
 
 // Ratios need numbers above 0, and one scale for all variants.
 bool by_ratio(const Measured& m, size_t metric) {
-    if (!metric_infos()[metric].is_amount) return false;
+    if (!m.list[metric].is_amount) return false;
     for (const auto& variant : m.values)
         for (const double v : variant[metric])
             if (v <= 0) return false;
@@ -136,7 +136,7 @@ Verdict verdict_of(const Difference& d, Better better) {
 }
 
 // Over all primary metrics of all variants together.
-void give_verdicts(const std::vector<std::vector<Paired>>& pairs, const Question& q,
+void give_verdicts(const std::vector<std::vector<Paired>>& pairs, const Question& q, const MetricList& list,
                    std::vector<VariantResult>& results) {
     struct Test {
         Difference* difference;
@@ -161,7 +161,7 @@ void give_verdicts(const std::vector<std::vector<Paired>>& pairs, const Question
     for (size_t i = 0; i < tests.size(); ++i) {
         Difference& d = *tests[i].difference;
         d.corrected = corrected[i];
-        d.verdict = verdict_of(d, metric_infos()[tests[i].metric].better);
+        d.verdict = verdict_of(d, list[tests[i].metric].better);
         const Estimate& e = tests[i].paired->estimate;
         const auto [at, is_new] = errors.try_emplace(e.freedom, 0);
         if (is_new) at->second = detectable_errors(e.freedom, kAlpha / static_cast<double>(tests.size()), kPower);
@@ -185,6 +185,8 @@ std::string word_of(Verdict v) {
     return "no data";
 }
 
+bool is_same(const Difference& d) { return d.value == 0 && d.low == 0 && d.high == 0; }
+
 bool is_gain(const Difference& d, Better better) {
     return better == Better::kHigher ? d.value > 0 : better == Better::kLower ? d.value < 0 : false;
 }
@@ -195,7 +197,7 @@ Difference difference_between(const Measured& m, const Question& q, size_t varia
 }
 
 std::vector<VariantResult> judge(const Measured& m, const Question& q) {
-    const size_t metrics = metric_infos().size();
+    const size_t metrics = m.list.size();
     std::vector<VariantResult> results(m.values.size());
     std::vector<std::vector<Paired>> pairs(results.size());
     std::vector<MetricColumn> columns;
@@ -214,7 +216,7 @@ std::vector<VariantResult> judge(const Measured& m, const Question& q) {
         for (uint32_t r = 0; c.unchanged && r < repeats_of(m); ++r)
             c.unchanged = m.timings[v][r] == m.timings[q.baseline][r];
     }
-    give_verdicts(pairs, q, results);
+    give_verdicts(pairs, q, m.list, results);
     return results;
 }
 
@@ -223,7 +225,7 @@ double repeats_needed(const Measured& m, const Question& q, double effect) {
     double needed = repeats_of(m);
     for (const size_t metric : q.primary) {
         const MetricColumn column(m, metric);
-        const bool is_share = std::string_view(metric_infos()[metric].unit) == "%";
+        const bool is_share = m.list[metric].unit == "%";
         if (!column.ratio && !is_share) continue;
         const double size = column.ratio ? std::log1p(effect) : 100 * effect;
         for (size_t v = 0; v < m.values.size(); ++v) {

@@ -16,6 +16,7 @@ inline constexpr uint32_t kRepeatsForVerdict = 5; // independent ones
 struct Measured { // of an experiment; kNoValue where a repeat has no valid run or the run no such number
     std::vector<std::vector<std::vector<double>>> values; // [variant][metric][repeat]
     std::vector<std::vector<uint64_t>> timings; // [variant][repeat], of timing_of; empty: no two runs are the same
+    MetricList list = metric_infos();           // the metrics
 };
 
 struct Question {
@@ -23,6 +24,7 @@ struct Question {
     std::vector<size_t> primary;         // metrics; the first heads the conclusion
     std::optional<uint32_t> independent; // how many of the repeats overlap in nothing; none: all
     std::optional<uint32_t> first_stage; // repeats whose spread decided how many there are; none: that was fixed
+    MetricList list = metric_infos();    // what `primary` counts in; plugins' metrics that it does not name may follow
 };
 
 enum class Verdict { kBaseline, kBetter, kWorse, kNoDifference, kDifferent, kTooFewRepeats, kExploratory, kNone };
@@ -47,7 +49,7 @@ struct Comparison {
 };
 
 struct VariantResult {
-    std::vector<double> metrics; // of metric_infos(): means over repeats, of amounts geometric ones
+    std::vector<double> metrics; // one a metric: means over repeats, of amounts geometric ones
     Comparison comparison;       // empty metrics: the baseline
 };
 
@@ -60,6 +62,8 @@ double repeats_needed(const Measured&, const Question&, double effect);
 // How `variant` differs from `other` in a metric, with an interval that is false in alpha of all cases. Not judged.
 Difference difference_between(const Measured&, const Question&, size_t variant, size_t other, size_t metric,
                               double alpha = kAlpha);
+// Equal in every repeat that counts.
+bool is_same(const Difference&);
 // Whether it is a step to the better, by the sign alone.
 bool is_gain(const Difference&, Better);
 

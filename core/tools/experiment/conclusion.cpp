@@ -72,10 +72,29 @@ std::vector<std::string> notices_of(const std::vector<RunSummary>& runs,
     return notices;
 }
 
+// Verdicts that were asked for, of metrics that no run has.
+void note_missing(const Measured& m, const std::vector<VariantResult>& results, const Question& q,
+                  std::vector<std::string>& notices) {
+    std::vector<std::string> of_plugins;
+    for (const MetricInfo& info : m.list)
+        if (is_plugin_metric(info.name) && !metric_named(info.name, q.list)) of_plugins.push_back(info.name);
+    for (const size_t metric : q.primary) {
+        const auto has_value = [&](const VariantResult& r) { return !std::isnan(r.metrics[metric]); };
+        if (std::ranges::any_of(results, has_value)) continue;
+        std::string notice = "no run has a value of the primary metric '" + m.list[metric].name + "'";
+        if (is_plugin_metric(m.list[metric].name))
+            notice += of_plugins.empty() ? "; no plugin has any" : "; plugins have " + joined(of_plugins);
+        notices.push_back(std::move(notice));
+    }
+}
+
 // Repeats that hold no information of their own, and variants that changed nothing.
 std::vector<std::string> notices_about(const Measured& m, const std::vector<VariantResult>& results,
-                                       const std::vector<Contestant>& contestants) {
+                                       const std::vector<Contestant>& contestants, const Question& q) {
     std::vector<std::string> notices;
+    const auto is_there = [](double value) { return !std::isnan(value); };
+    const auto has_any = [&](const VariantResult& r) { return std::ranges::any_of(r.metrics, is_there); };
+    if (std::ranges::any_of(results, has_any)) note_missing(m, results, q, notices);
     const auto again = repeats_seen_before(m);
     if (!again.empty()) {
         std::vector<std::string> numbers;
@@ -105,15 +124,22 @@ std::string shown(double value) {
     return out;
 }
 
-Measured measured(const std::vector<RunSummary>& runs, size_t variants) {
+Measured measured(const std::vector<RunSummary>& runs, size_t variants, const MetricList& list) {
     const uint32_t repeats = repeats_in(runs);
-    const size_t metrics = metric_infos().size();
     Measured m;
-    m.values.assign(variants, std::vector(metrics, std::vector<double>(repeats, kNoValue)));
+    m.list = list;
+    std::set<std::string> of_plugins;
+    for (const RunSummary& run : runs)
+        for (const NamedNumber& n : run.of_plugins) of_plugins.insert(n.name);
+    for (const std::string& name : of_plugins)
+        if (!metric_named(name, list)) m.list.push_back(plugin_metric(name));
+    m.values.assign(variants, std::vector(m.list.size(), std::vector<double>(repeats, kNoValue)));
     m.timings.assign(variants, std::vector<uint64_t>(repeats, 0));
     for (const RunSummary& run : runs) {
         if (!is_measured(run)) continue;
-        for (size_t i = 0; i < metrics; ++i) m.values[run.variant][i][run.repeat] = run.metrics[i];
+        for (size_t i = 0; i < run.metrics.size(); ++i) m.values[run.variant][i][run.repeat] = run.metrics[i];
+        for (const NamedNumber& n : run.of_plugins)
+            m.values[run.variant][*metric_named(n.name, m.list)][run.repeat] = n.value;
         m.timings[run.variant][run.repeat] = run.timing;
     }
     return m;
@@ -179,8 +205,9 @@ void set_capacities(Measured& m, const std::vector<std::vector<double>>& capacit
 Conclusion conclude(const std::vector<RunSummary>& runs, const std::vector<Contestant>& contestants, const Question& q,
                     const std::vector<ByClass>& by, const std::vector<std::vector<double>>& capacities) {
     Conclusion c;
-    Measured m = measured(runs, contestants.size());
+    Measured m = measured(runs, contestants.size(), q.list);
     set_capacities(m, capacities);
+    c.list = m.list;
     c.primary = q.primary;
     c.results = judge(m, q);
     for (size_t v = 0; v < contestants.size(); ++v)
@@ -188,7 +215,7 @@ Conclusion conclude(const std::vector<RunSummary>& runs, const std::vector<Conte
                                            c.results[v].comparison);
     c.notices = notices_of(runs, contestants);
     c.classes = results_by_class(runs, m, q, by, c.notices);
-    for (std::string& notice : notices_about(m, c.results, contestants)) c.notices.push_back(std::move(notice));
+    for (std::string& notice : notices_about(m, c.results, contestants, q)) c.notices.push_back(std::move(notice));
 
     const bool undeclared =
         std::any_of(contestants.begin(), contestants.end(), [](const Contestant& k) { return !k.undeclared.empty(); });

@@ -27,15 +27,18 @@ struct Conclusion {
     std::vector<VariantResult> results; // one a variant
     std::vector<ClassResults> classes;
     std::vector<QualityResult> quality; // one a variant, or none
-    std::vector<size_t> primary;        // metrics with verdicts; the first is the one that a winner is best in
+    MetricList list = metric_infos();   // the metrics
+    std::vector<size_t> primary;        // those with verdicts; the first is the one that a winner is best in
     bool claims = false;                // the sentence says that variants differ
     std::string winner;                 // empty: none may be named
     std::string sentence;               // "sjf has the best goodput share: …", or why there is no winner
+    std::string counted;                // "counted: requests that arrive …"
     std::vector<std::string> notices;   // invalid runs, differences that were not declared, interruption
 };
 
 // What the runs measured that count; of one variant and repeat there is at most one of them.
-Measured measured(const std::vector<RunSummary>&, size_t variants);
+// Metrics: the given ones, and those of plugins that are not among them.
+Measured measured(const std::vector<RunSummary>&, size_t variants, const MetricList& = metric_infos());
 // Runs of searches for the capacity are not looked at; `capacities`: what they found, by variant and repeat.
 Conclusion conclude(const std::vector<RunSummary>&, const std::vector<Contestant>&, const Question&,
                     const std::vector<ByClass>& by = {}, const std::vector<std::vector<double>>& capacities = {});

@@ -96,8 +96,14 @@ std::vector<ByClass> read_by(const Node& given, Faults& faults) {
     return out;
 }
 
-std::optional<CountingWindow> read_window(const Node& given, Faults& faults) {
-    if (!config::is_section(given, "'window'", faults)) return std::nullopt;
+void read_window(const Node& given, ExperimentSpec& spec, Faults& faults) {
+    const bool is_word = given.kind == NodeKind::kScalar;
+    if (is_word && given.text == "auto") return;
+    spec.window_by_rule = false;
+    if (is_word && given.text == "whole") return;
+    if (given.kind != NodeKind::kMap)
+        return faults.add(given.origin, "'window' is " + given.describe() +
+                                            ", expected auto, whole, or a section with 'from' and 'until'");
     CountingWindow out;
     struct Nothing {};
     Nothing nothing;
@@ -106,7 +112,7 @@ std::optional<CountingWindow> read_window(const Node& given, Faults& faults) {
         if (const Node* const at = given.find(key)) *moment = moment_of(*at, key, faults).value_or(*moment);
     if (out.from.is_share == out.until.is_share && out.from.value >= out.until.value)
         faults.add(given.origin, "'window' ends before it begins: 'from' is not before 'until'");
-    return out;
+    spec.window = out;
 }
 
 }  // namespace patchbay::experiment

@@ -7,6 +7,6 @@ namespace patchbay::experiment {
 
 const char* word_of(ClassKind); // tenant, priority, prompt_length, class
 std::vector<ByClass> read_by(const config::Node&, config::Faults&);
-std::optional<CountingWindow> read_window(const config::Node&, config::Faults&);
+void read_window(const config::Node&, ExperimentSpec&, config::Faults&);
 
 }  // namespace patchbay::experiment

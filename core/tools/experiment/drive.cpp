@@ -1,4 +1,5 @@
 #include "experiment/drive.hpp"
+#include "experiment/step_numbers.hpp"
 #include "service/run_to_end.hpp"
 
 #include <algorithm>
@@ -37,12 +38,6 @@ class Tally {
         plan_ += s.plan_faults;
         proposer_ += s.proposer_faults;
         kv_policy_ += s.kv_policy_faults;
-        if (s.total_pages == 0) return;
-        const double share = static_cast<double>(s.used_pages) / s.total_pages,
-                     time = static_cast<double>(s.end_ns - s.start_ns);
-        busy_ += time;
-        used_ += share * time;
-        most_ = std::max(most_, share);
     }
     void add_ended(const RequestRecord& r, RunEnd run) {
         ended_ += 1;
@@ -52,10 +47,6 @@ class Tally {
     }
     void write(RunRecord& run) const {
         run.duration_ns = duration_ns_;
-        if (busy_ > 0) {
-            run.kv_mean = used_ / busy_;
-            run.kv_max = most_;
-        }
         const auto add = [&](const std::string& fault) { run.faults.push_back(fault); };
         const uint64_t failed = failed_ + (run.end == RunEnd::kInterrupted ? 0 : run.requests.size() - ended_);
         if (failed > 0)
@@ -70,7 +61,6 @@ class Tally {
   private:
     uint64_t sampler_ = 0, plan_ = 0, proposer_ = 0, kv_policy_ = 0;
     uint64_t failed_ = 0, ended_ = 0, duration_ns_ = 0; // of requests
-    double busy_ = 0, used_ = 0, most_ = 0; // of the KV cache
     std::string first_error_;
 };
 
@@ -255,6 +245,7 @@ void drive(DrivenEngine& engine, Clock& clock, const Requests& planned, const Dr
     const bool ahead = hooks.feeding == Feeding::kAhead;
     Feed feed(engine, planned, hooks, run, start);
     RowStream rows(feed, run, hooks);
+    StepNumbers numbers;
     feed.add_by_time(ahead ? ~uint64_t{0} : clock.now_ns());
     if (hooks.on_start) hooks.on_start(start);
     const auto go_on = [&] {
@@ -271,6 +262,7 @@ void drive(DrivenEngine& engine, Clock& clock, const Requests& planned, const Dr
         report.start_ns = since(report.start_ns, start);
         report.end_ns = since(report.end_ns, start);
         feed.tally().add(report);
+        if (hooks.counted.has(report.start_ns)) numbers.add(report);
         run.steps.push_back(report);
     };
     if (const auto done = service::run_to_end(engine, {go_on, keep}); !done) {
@@ -278,6 +270,7 @@ void drive(DrivenEngine& engine, Clock& clock, const Requests& planned, const Dr
         run.faults.push_back(done.error());
     }
     feed.tally().write(run);
+    run.numbers = numbers.numbers();
     rows.finish();
 }
 

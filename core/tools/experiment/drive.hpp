@@ -30,6 +30,7 @@ struct Rows { // of a run that goes on
 };
 
 struct DriveHooks { // any may be empty
+    TimeSpan counted{};                // steps that begin in it are in the run's numbers
     Feeding feeding = Feeding::kAhead; // as they are due: only on a clock that stands still meanwhile
     std::function<void(uint64_t start_ns)> on_start; // before the first step: the run's time 0 on the engine's clock
     std::function<bool()> interrupted;
@@ -39,7 +40,7 @@ struct DriveHooks { // any may be empty
     std::function<void(Rows)> on_rows; // between two steps, some at a time; what it was given is not in the record
 };
 
-// Fills requests, steps, duration, end, faults and KV use of the record.
+// Fills requests, steps, duration, end, faults and the numbers of steps of the record.
 void drive(DrivenEngine&, Clock&, const Requests&, const DriveHooks&, RunRecord&);
 
 }  // namespace patchbay::experiment

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include "experiment/variants_table.hpp"
+
 namespace patchbay::experiment {
 namespace {
 
@@ -25,9 +27,13 @@ void check_inputs(const config::Node& document, config::Faults& faults) {
             faults.add(path->origin, "there is no file '" + config::printable(path->text) +
                                          "', neither beside this file nor in the current folder");
     };
+    const auto check_prompts = [&](const config::Node& keys) {
+        if (const config::Node* const prompts = keys.at("workload.prompts"))
+            for (const config::Entry& kind : prompts->entries) check(kind.value.find("path"));
+    };
     check(document.at("quality.text"));
-    if (const config::Node* const prompts = document.at("workload.prompts"))
-        for (const config::Entry& kind : prompts->entries) check(kind.value.find("path"));
+    check_prompts(document);
+    for (const VariantSpec& v : readable_variants(document)) check_prompts(v.patch);
 }
 
 }  // namespace patchbay::experiment

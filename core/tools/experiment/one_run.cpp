@@ -4,6 +4,8 @@
 #include "experiment/cpu_use.hpp"
 #include "experiment/jitter.hpp"
 #include "experiment/pace.hpp"
+#include "experiment/plugin_numbers.hpp"
+#include "experiment/run_metrics.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -56,8 +58,9 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
     run.started = utc_now();
     VirtualClock simulated; // of each run alone, so that its times do not depend on the runs before it
     Clock& clock = variant.facts.simulated ? simulated : around.clock;
-    PB_TRY(const auto engine, engine::Engine::create(variant.loaded.config, around.registry, clock,
-                                                     listener.wants_metrics() ? &listener : nullptr, &around.world));
+    PluginNumbers plugins(listener.wants_metrics() ? &listener : nullptr);
+    PB_TRY(const auto engine,
+           engine::Engine::create(variant.loaded.config, around.registry, clock, &plugins, &around.world));
     PB_TRY(const WorkloadSource* const source, source_of(*engine));
     const WorkloadSource::Plan plan = source->plan(spec.seed, slot.repeat);
     const PacedRequests paced(plan, slot.rate ? pace_of(mine.workload.arrivals, plan, *slot.rate) : 1);
@@ -69,6 +72,7 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
     out.facts = engine->facts();
     PB_TRY(RunSwaps swaps, RunSwaps::prepare(*engine, variant.swaps, around.registry, around.prober));
     DriveHooks hooks;
+    uint64_t started_ns = 0;
     hooks.interrupted = around.interrupted;
     if (mine.warmup_requests > 0) {
         RunRecord discarded;
@@ -84,15 +88,22 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
     }
     hooks.on_step = [&](const engine::StepReport& report, size_t finished) {
         if (listener.wants_metrics()) listener.on_step(report);
+        plugins.after_step(report.end_ns - report.start_ns, hooks.counted.has(report.start_ns - started_ns));
         listener.on_progress(finished, requests.size());
     };
-    hooks.on_start = [&](uint64_t start_ns) { swaps.post(start_ns, requests); };
+    hooks.on_start = [&](uint64_t start_ns) {
+        started_ns = start_ns;
+        plugins.begin();
+        swaps.post(start_ns, requests);
+    };
+    hooks.counted = planned_span(requests, spec.window);
     hooks.on_rows = [&](Rows rows) { listener.on_rows(std::move(rows)); };
     hooks.feeding = variant.facts.simulated ? Feeding::kAsDue : Feeding::kAhead;
     listener.on_engine(engine->facts());
     const CpuWatch cpu;
     drive(driven, clock, requests, hooks, run);
     if (!variant.facts.simulated) run.cpu_use = cpu.use();
+    for (NamedNumber& n : plugins.numbers()) run.numbers.push_back(std::move(n));
     swaps.write(run);
     for (std::string& what : fallbacks(variant.loaded.config, out.facts)) run.faults.push_back(std::move(what));
     return out;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "experiment/conclusion.hpp"
+#include "experiment/counted.hpp"
 #include "experiment/repeats_table.hpp"
 
 namespace patchbay::experiment {
@@ -79,6 +80,7 @@ std::string outline(const ExperimentSpec& spec, const PreparedVariants& prepared
         }
         arrivals_s += load.arrivals_s;
     }
+    out += counted_text(spec, workloads) + "\n";
     const bool simulated = std::all_of(prepared.variants.begin(), prepared.variants.end(),
                                        [](const PreparedVariant& v) { return v.facts.simulated; });
     if (!simulated)

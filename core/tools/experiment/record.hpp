@@ -37,6 +37,11 @@ struct SwapOutcome { // of what `at` asked for
     std::string task;        // "scheduler sjf (ageing=50) once 200 requests have arrived"
 };
 
+struct TimeSpan { // in ns since the start of a run, ends included
+    uint64_t from_ns = 0, until_ns = ~uint64_t{0};
+    bool has(uint64_t at_ns) const { return from_ns <= at_ns && at_ns <= until_ns; }
+};
+
 enum class RunEnd { kComplete, kInterrupted, kFailed };
 
 struct CpuUse { // of the machine while the run was measured; shares are of the CPU time of all its cores
@@ -44,6 +49,11 @@ struct CpuUse { // of the machine while the run was measured; shares are of the 
     double others = 0;                  // that other processes took
     double load_average = 0;            // of one minute, before the run
     std::optional<double> mhz;          // mean clock of the cores, after the run
+};
+
+struct NamedNumber {
+    std::string name; // of a metric
+    double value = 0;
 };
 
 struct NumberedRequest {
@@ -65,7 +75,7 @@ struct RunRecord {
     std::vector<RequestRecord> requests; // in the order of the workload
     std::vector<engine::StepReport> steps; // their times too since the start of the run
     std::vector<SwapOutcome> swaps;
-    std::optional<double> kv_mean, kv_max; // share of blocks in use: weighted by the time of the steps; the highest
+    std::vector<NamedNumber> numbers;   // metrics of its steps and plugins, by name
 
     bool valid() const { return end == RunEnd::kComplete && faults.empty(); }
 };

@@ -73,7 +73,11 @@ Verdict verdict_of(const std::string& word) {
 }
 
 void read_metrics(const Database& db, StoredExperiment& e) {
-    const size_t metrics = metric_infos().size();
+    MetricList& list = e.conclusion.list;
+    Query named(db, "SELECT DISTINCT name FROM metric ORDER BY position"); // plugins' metrics are those of this one
+    while (named.next())
+        if (!metric_named(named.text(0), list)) list.push_back(plugin_metric(named.text(0)));
+    const size_t metrics = list.size();
     std::vector<std::pair<uint64_t, size_t>> ranked;
     std::vector<VariantResult> results(e.variants.size());
     bool any = false;
@@ -85,7 +89,7 @@ void read_metrics(const Database& db, StoredExperiment& e) {
                   "p_corrected, detectable FROM metric");
     while (rows.next()) {
         const size_t v = rows.integer(0);
-        const auto m = metric_named(rows.text(1));
+        const auto m = metric_named(rows.text(1), list);
         if (v >= results.size() || !m) continue;
         any = true;
         results[v].metrics[*m] = rows.real(3);
@@ -111,7 +115,7 @@ void read_metrics(const Database& db, StoredExperiment& e) {
 }
 
 void read_classes(const Database& db, StoredExperiment& e) {
-    const size_t metrics = metric_infos().size();
+    const size_t metrics = e.conclusion.list.size();
     Query rows(db, "SELECT variant_id, kind, class, class_position, requests, name, value, difference, low, high, "
                    "scale FROM by_class ORDER BY class_position");
     auto& classes = e.conclusion.classes;
@@ -180,7 +184,7 @@ Result<StoredExperiment> read_experiment(const std::filesystem::path& file) {
     PB_TRY(const Database db, open(file));
     StoredExperiment e;
     Query info(db, "SELECT name, question, started, end, seed, version, cpu, workload_yaml, repeats, winner, "
-                   "conclusion FROM experiment");
+                   "conclusion, counted FROM experiment");
     if (!info.next()) return fail(file.string() + " holds no experiment: it ended before the first run");
     std::string* const texts[] = {&e.name, &e.question, &e.started, &e.end,
                                   &e.seed, &e.version,  &e.cpu,     &e.workload_yaml};
@@ -188,6 +192,7 @@ Result<StoredExperiment> read_experiment(const std::filesystem::path& file) {
     e.repeats = info.integer(8);
     e.conclusion.winner = info.text(9);
     e.conclusion.sentence = info.text(10);
+    e.conclusion.counted = info.text(11);
     Query variants(db, "SELECT name, is_baseline FROM variant ORDER BY id");
     while (variants.next()) {
         if (variants.integer(1)) e.baseline = e.variants.size();

@@ -192,7 +192,7 @@ Result<std::vector<RunSummary>> recorded_runs(const std::filesystem::path& datab
     };
     std::vector<Run> runs;
     PB_CHECK(db.each("SELECT variant_id, repeat, position, started, duration_ns, end, reason, id, attempt, superseded, "
-                     "kv_mean, kv_max, steal_share + others_share FROM run WHERE end NOT IN ('interrupted', 'running') "
+                     "steal_share + others_share FROM run WHERE end NOT IN ('interrupted', 'running') "
                      "ORDER BY position, attempt",
                      [&](const Row& row) {
                          auto& [run, id, superseded] = runs.emplace_back();
@@ -206,15 +206,16 @@ Result<std::vector<RunSummary>> recorded_runs(const std::filesystem::path& datab
                          id = row.integer(7);
                          run.attempt = static_cast<uint32_t>(row.integer(8));
                          superseded = row.integer(9) != 0;
-                         run.kv_mean = row.real(10);
-                         run.kv_max = row.real(11);
-                         if (const auto share = row.real(12)) run.cpu_use = CpuUse{.others = *share};
+                         if (const auto share = row.real(10)) run.cpu_use = CpuUse{.others = *share};
                      }));
     std::vector<RunSummary> out;
     for (auto& [run, id, superseded] : runs) { // one at a time, as all requests together may not fit in memory
         const std::string of_run = " WHERE run_id = " + std::to_string(id);
         PB_CHECK(read_requests(db, of_run, run));
         PB_CHECK(read_swaps(db, of_run, run));
+        PB_CHECK(db.each("SELECT name, value FROM run_metric" + of_run, [&](const Row& row) {
+            run.numbers.push_back({row.text(0), row.real(1).value_or(kNoValue)});
+        }));
         out.push_back(summary_of(run, counting));
         out.back().superseded = superseded;
         run.requests = std::vector<RequestRecord>();

@@ -13,7 +13,8 @@ namespace {
 constexpr const char* kSchema = R"(
 CREATE TABLE experiment(
     name TEXT, question TEXT, spec_file TEXT, spec_yaml TEXT, command TEXT, started TEXT, end TEXT, seed TEXT,
-    repeats INTEGER, warmup_requests INTEGER, baseline TEXT, winner TEXT, conclusion TEXT, workload_yaml TEXT,
+    repeats INTEGER, warmup_requests INTEGER, baseline TEXT, winner TEXT, conclusion TEXT, counted TEXT,
+    workload_yaml TEXT,
     slo_ttft_ms REAL, slo_tpot_ms REAL, slo_e2e_ms REAL, version TEXT, build TEXT, git_commit TEXT, cpu TEXT,
     cores INTEGER, memory_bytes INTEGER, os TEXT, kernel TEXT);
 CREATE TABLE notice(text TEXT);
@@ -26,7 +27,9 @@ CREATE TABLE factor(variant_id INTEGER REFERENCES variant(id), path TEXT, value 
 CREATE TABLE run(
     id INTEGER PRIMARY KEY, variant_id INTEGER REFERENCES variant(id), repeat INTEGER, position INTEGER,
     attempt INTEGER, seed TEXT, started TEXT, duration_ns INTEGER, end TEXT, valid INTEGER, superseded INTEGER,
-    reason TEXT, kv_mean REAL, kv_max REAL, steal_share REAL, others_share REAL, load_average REAL, mhz REAL);
+    reason TEXT, steal_share REAL, others_share REAL, load_average REAL, mhz REAL);
+CREATE TABLE run_metric(
+    run_id INTEGER REFERENCES run(id), name TEXT, value REAL, PRIMARY KEY(run_id, name)) WITHOUT ROWID;
 CREATE TABLE capacity_run(
     variant_id INTEGER REFERENCES variant(id), repeat INTEGER, position INTEGER, attempt INTEGER, rate REAL,
     objective_share REAL, kept INTEGER, started TEXT, duration_ns INTEGER, end TEXT, valid INTEGER, superseded INTEGER,
@@ -45,9 +48,11 @@ CREATE TABLE step(
     running_requests INTEGER, waiting_requests INTEGER, waiting_tokens INTEGER, oldest_wait_ns INTEGER,
     preemptions INTEGER, preempted_tokens INTEGER, total_pages INTEGER, used_pages INTEGER, cached_pages INTEGER,
     prefix_query_tokens INTEGER, prefix_hit_tokens INTEGER, evicted_pages INTEGER, drafted_tokens INTEGER,
-    accepted_tokens INTEGER, plan_ns INTEGER, sample_ns INTEGER, propose_ns INTEGER, forward_ns INTEGER,
-    attention_ns INTEGER, sampler_faults INTEGER, plan_faults INTEGER, proposer_faults INTEGER, graph_replayed INTEGER,
-    graph_miss TEXT, graph_size INTEGER, padded_tokens INTEGER, PRIMARY KEY(run_id, step)) WITHOUT ROWID;
+    accepted_tokens INTEGER, token_slots INTEGER, empty_slots INTEGER, plan_ns INTEGER, sample_ns INTEGER,
+    propose_ns INTEGER, kv_policy_ns INTEGER, forward_ns INTEGER, attention_ns INTEGER, device_ns INTEGER,
+    sampler_faults INTEGER, plan_faults INTEGER, proposer_faults INTEGER, kv_policy_faults INTEGER,
+    graph_replayed INTEGER, graph_miss TEXT, graph_size INTEGER, padded_tokens INTEGER,
+    PRIMARY KEY(run_id, step)) WITHOUT ROWID;
 CREATE TABLE swap(
     run_id INTEGER REFERENCES run(id), number INTEGER, task TEXT, kind TEXT, from_name TEXT, from_version TEXT,
     from_sha256 TEXT, to_name TEXT, to_version TEXT, to_sha256 TEXT, state TEXT, phase TEXT, reason TEXT,
@@ -65,7 +70,7 @@ CREATE TABLE quality(
     high REAL, same_choice REAL, outputs INTEGER, same_outputs REAL, same_tokens REAL);
 CREATE TABLE comparison(
     variant_id INTEGER REFERENCES variant(id), pairs INTEGER, repeats INTEGER, independent INTEGER, same_output REAL);
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 )";
 
 constexpr const char* kUnfinish = R"(
@@ -73,6 +78,7 @@ UPDATE experiment SET end = 'running', winner = NULL, conclusion = NULL;
 DELETE FROM notice; DELETE FROM metric; DELETE FROM by_class; DELETE FROM comparison; DELETE FROM quality;
 DELETE FROM request WHERE run_id IN (SELECT id FROM run WHERE end IN ('interrupted', 'running'));
 DELETE FROM step WHERE run_id IN (SELECT id FROM run WHERE end IN ('interrupted', 'running'));
+DELETE FROM run_metric WHERE run_id IN (SELECT id FROM run WHERE end IN ('interrupted', 'running'));
 DELETE FROM swap WHERE run_id IN (SELECT id FROM run WHERE end IN ('interrupted', 'running'));
 DELETE FROM run WHERE end IN ('interrupted', 'running');
 DELETE FROM capacity_run WHERE end = 'interrupted';
@@ -194,9 +200,12 @@ Result<> insert_step(Statement& s, uint64_t run, const engine::StepReport& r) {
     s.integer(r.total_pages).integer(r.used_pages).integer(r.cached_pages);
     s.integer(r.prefix_query_tokens).integer(r.prefix_hit_tokens).integer(r.evicted_pages);
     s.integer(r.drafted_tokens).integer(r.accepted_tokens);
-    s.integer(r.plan_ns).integer(r.sample_ns).integer(r.propose_ns).integer(r.forward.model_forward);
+    s.integer(r.token_slots).integer(r.empty_slots);
+    s.integer(r.plan_ns).integer(r.sample_ns).integer(r.propose_ns).integer(r.kv_update_ns + r.kv_choose_ns);
+    s.integer(r.forward.model_forward);
     s.integer(r.forward.attention_plan + r.forward.attention_append + r.forward.attention_run);
-    s.integer(r.sampler_faults).integer(r.plan_faults).integer(r.proposer_faults);
+    s.integer(r.forward.device_begin + r.forward.device_launch + r.forward.device_end);
+    s.integer(r.sampler_faults).integer(r.plan_faults).integer(r.proposer_faults).integer(r.kv_policy_faults);
     s.integer(r.graph_replayed).text(r.graph_miss).integer(r.graph_size).integer(r.padded_tokens);
     return s.run();
 }
@@ -265,10 +274,11 @@ Result<ResultsStore> ResultsStore::resume(const std::filesystem::path& file) {
 
 Result<> ResultsStore::add_experiment(const ExperimentRow& e, const std::vector<VariantRow>& variants) {
     return db_->transaction([&]() -> Result<> {
-        Statement s(db_->handle, insert_into("experiment", 25));
+        Statement s(db_->handle, insert_into("experiment", 26));
         s.text(e.name).text(e.question).text(e.spec_file).text(e.spec_yaml);
         s.text(e.command).text(e.started).text("running");
-        s.text(std::to_string(e.seed)).integer(e.repeats).integer(e.warmup_requests).text(e.baseline).null().null();
+        s.text(std::to_string(e.seed)).integer(e.repeats).integer(e.warmup_requests);
+        s.text(e.baseline).null().null().null();
         s.text(e.workload_yaml);
         for (const auto& bound : {e.slo.ttft_ms, e.slo.tpot_ms, e.slo.e2e_ms}) s.real(bound.value_or(kNoValue));
         s.text(e.version).text(e.machine.build).text(e.machine.commit).text(e.machine.cpu);
@@ -303,26 +313,32 @@ Result<uint64_t> ResultsStore::begin_run(const RunRecord& run, uint64_t seed) {
 
 Result<> ResultsStore::add_rows(uint64_t run, const Rows& rows) {
     return db_->transaction([&]() -> Result<> {
-        Statement request(db_->handle, insert_into("request", 20)), step(db_->handle, insert_into("step", 46));
+        Statement request(db_->handle, insert_into("request", 20)), step(db_->handle, insert_into("step", 51));
         for (const NumberedRequest& r : rows.requests) PB_CHECK(insert_request(request, run, r.number, r.request));
         for (const engine::StepReport& r : rows.steps) PB_CHECK(insert_step(step, run, r));
         return {};
     });
 }
 
-Result<> ResultsStore::end_run(uint64_t id, const RunRecord& run, const std::optional<TimeSpan>& counted) {
+Result<> ResultsStore::end_run(uint64_t id, const RunRecord& run, const RunSummary& summary,
+                               const std::optional<TimeSpan>& counted) {
     return db_->transaction([&]() -> Result<> {
         Statement s(db_->handle, "UPDATE run SET started = ?, duration_ns = ?, end = ?, valid = ?, reason = ?, "
-                                 "kv_mean = ?, kv_max = ?, steal_share = ?, others_share = ?, load_average = ?, "
+                                 "steal_share = ?, others_share = ?, load_average = ?, "
                                  "mhz = ? WHERE id = ?");
         s.text(run.started).integer(run.duration_ns).text(word_of(run.end)).integer(run.valid());
-        s.text(text_of(run.faults)).real(run.kv_mean.value_or(kNoValue)).real(run.kv_max.value_or(kNoValue));
+        s.text(text_of(run.faults));
         bind(s, run.cpu_use);
         PB_CHECK(s.integer(id).run());
         if (counted) {
             Statement c(db_->handle, "UPDATE request SET counted = arrival_ns BETWEEN ? AND ? WHERE run_id = ?");
             PB_CHECK(c.integer(counted->from_ns).integer(counted->until_ns).integer(id).run());
         }
+        Statement m(db_->handle, insert_into("run_metric", 3));
+        for (size_t i = 0; i < summary.metrics.size(); ++i)
+            if (!std::isnan(summary.metrics[i]))
+                PB_CHECK(m.integer(id).text(metric_infos()[i].name).real(summary.metrics[i]).run());
+        for (const NamedNumber& n : summary.of_plugins) PB_CHECK(m.integer(id).text(n.name).real(n.value).run());
         Statement swap(db_->handle, insert_into("swap", 17));
         for (size_t i = 0; i < run.swaps.size(); ++i) PB_CHECK(insert_swap(swap, id, i, run.swaps[i]));
         return {};
@@ -361,7 +377,7 @@ namespace {
 
 Result<> insert_metrics(sqlite3* db, const Conclusion& conclusion) {
     Statement m(db, insert_into("metric", 16));
-    const auto& infos = metric_infos();
+    const MetricList& infos = conclusion.list;
     for (size_t v = 0; v < conclusion.results.size(); ++v) {
         const VariantResult& r = conclusion.results[v];
         const bool compared = !r.comparison.metrics.empty();
@@ -384,7 +400,7 @@ Result<> insert_metrics(sqlite3* db, const Conclusion& conclusion) {
 
 Result<> insert_classes(sqlite3* db, const Conclusion& conclusion) {
     Statement s(db, insert_into("by_class", 15));
-    const auto& infos = metric_infos();
+    const MetricList& infos = conclusion.list;
     for (size_t k = 0; k < conclusion.classes.size(); ++k) {
         const ClassResults& c = conclusion.classes[k];
         for (size_t v = 0; v < c.results.size(); ++v)
@@ -417,8 +433,8 @@ Result<> insert_quality(sqlite3* db, const std::vector<QualityResult>& quality) 
 
 Result<> ResultsStore::finish(const Conclusion& conclusion, const std::string& end) {
     const auto write = [&]() -> Result<> {
-        Statement e(db_->handle, "UPDATE experiment SET winner = ?, conclusion = ?, end = ?");
-        PB_CHECK(e.text(conclusion.winner).text(conclusion.sentence).text(end).run());
+        Statement e(db_->handle, "UPDATE experiment SET winner = ?, conclusion = ?, counted = ?, end = ?");
+        PB_CHECK(e.text(conclusion.winner).text(conclusion.sentence).text(conclusion.counted).text(end).run());
         Statement n(db_->handle, insert_into("notice", 1)), c(db_->handle, insert_into("comparison", 5));
         for (const std::string& notice : conclusion.notices) PB_CHECK(n.text(notice).run());
         PB_CHECK(insert_metrics(db_->handle, conclusion));

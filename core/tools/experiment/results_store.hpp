@@ -17,7 +17,7 @@
 
 namespace patchbay::experiment {
 
-inline constexpr uint32_t kResultsVersion = 4; // user_version of the databases
+inline constexpr uint32_t kResultsVersion = 5; // user_version of the databases
 
 struct ExperimentRow {
     std::string name, question, spec_file, spec_yaml, command, started, version, baseline, workload_yaml;
@@ -47,7 +47,7 @@ class ResultsStore {
     // A run: its id first; its rows while it goes on; the rest when it has ended. counted: none: all of it.
     Result<uint64_t> begin_run(const RunRecord&, uint64_t seed);
     Result<> add_rows(uint64_t run, const Rows&);
-    Result<> end_run(uint64_t run, const RunRecord&, const std::optional<TimeSpan>& counted);
+    Result<> end_run(uint64_t run, const RunRecord&, const RunSummary&, const std::optional<TimeSpan>& counted);
     // A run of a search for the capacity, of which no rows are kept.
     Result<> add_capacity_run(const RunRecord&, const RunSummary&, bool kept);
     Result<> supersede(const RunSummary&); // another attempt counts; its faults say why

@@ -9,7 +9,7 @@ namespace patchbay::experiment {
 namespace {
 
 constexpr size_t kWidth = 110; // variants that do not fit beside the baseline go into a table below
-constexpr size_t kLabel = 19, kUnit = 7;
+constexpr size_t kUnit = 8; // with a space
 
 struct Cell {
     std::string value, change, note; // change: from the baseline; note: the verdict, or an interval
@@ -28,7 +28,7 @@ std::string note_of(const Difference& d, const Shift& shift, uint32_t independen
         case Verdict::kBetter: return "better";
         case Verdict::kWorse: return "worse";
         case Verdict::kDifferent: return "differs";
-        case Verdict::kNoDifference: return "= ≥" + shift.size(d.detectable);
+        case Verdict::kNoDifference: return is_same(d) ? "= same" : "= ≥" + shift.size(d.detectable);
         case Verdict::kTooFewRepeats: return "?";
         case Verdict::kExploratory:
             // Of two or three repeats an interval is wide beyond any use.
@@ -38,11 +38,11 @@ std::string note_of(const Difference& d, const Shift& shift, uint32_t independen
     }
 }
 
-Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m) {
+Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m, const std::string& unit) {
     Cell c{shown(r.metrics[m]), "", "", Verdict::kBaseline};
     if (r.comparison.metrics.empty()) return c;
     const Difference& d = r.comparison.metrics[m];
-    const Shift shift(base.metrics[m], metric_infos()[m].unit);
+    const Shift shift(base.metrics[m], unit);
     if (!std::isnan(d.value)) c.change = shift.number(d.value);
     if (!c.change.empty() && c.change != "0") c.change += shift.suffix;
     c.note = note_of(d, shift, r.comparison.independent);
@@ -58,8 +58,8 @@ ResultColumn column_of(const Conclusion& c, const std::string& name, size_t vari
         column.head.push_back(name.substr(at, end - at));
     }
     if (variant == baseline) column.head.push_back("baseline");
-    for (size_t m = 0; m < metric_infos().size(); ++m) {
-        Cell cell = cell_of(c.results[variant], c.results[baseline], m);
+    for (size_t m = 0; m < c.list.size(); ++m) {
+        Cell cell = cell_of(c.results[variant], c.results[baseline], m, c.list[m].unit);
         column.value = std::max(column.value, columns_of(cell.value));
         column.change = std::max(column.change, columns_of(cell.change));
         column.note = std::max(column.note, columns_of(cell.note));
@@ -71,6 +71,17 @@ ResultColumn column_of(const Conclusion& c, const std::string& name, size_t vari
     return column;
 }
 
+bool has_value(const Conclusion& c, size_t metric) {
+    return std::ranges::any_of(c.results, [&](const VariantResult& r) { return !std::isnan(r.metrics[metric]); });
+}
+
+size_t label_width(const Conclusion& c) { // with a space
+    size_t out = 0;
+    for (size_t m = 0; m < c.list.size(); ++m)
+        if (has_value(c, m)) out = std::max(out, columns_of(c.list[m].label) + 1);
+    return out;
+}
+
 void end_line(std::string& out) {
     while (out.ends_with(' ')) out.pop_back();
     out += '\n';
@@ -78,11 +89,10 @@ void end_line(std::string& out) {
 
 void append_rows(std::string& out, const Conclusion& c, const std::vector<size_t>& metrics,
                  const std::vector<const ResultColumn*>& columns, Colour colour) {
-    const auto& infos = metric_infos();
+    const size_t label = label_width(c);
     for (const size_t m : metrics) {
-        const auto has_none = [&](const VariantResult& r) { return std::isnan(r.metrics[m]); };
-        if (std::all_of(c.results.begin(), c.results.end(), has_none)) continue;
-        out += left(infos[m].label, kLabel) + left(infos[m].unit, kUnit);
+        if (!has_value(c, m)) continue;
+        out += left(c.list[m].label, label) + left(c.list[m].unit, kUnit);
         for (const ResultColumn* column : columns) {
             const Cell& cell = column->cells[m];
             std::string text = right(cell.value, column->value);
@@ -99,7 +109,7 @@ void append_block(std::string& out, const Conclusion& c, const std::vector<const
     size_t head = 0;
     for (const ResultColumn* column : columns) head = std::max(head, column->head.size());
     for (size_t line = 0; line < head; ++line) {
-        out += std::string(kLabel + kUnit, ' ');
+        out += std::string(label_width(c) + kUnit, ' ');
         for (const ResultColumn* column : columns) {
             const std::string word = line < column->head.size() ? column->head[line] : "";
             out += "  " + left(right(word, column->value), column->width());
@@ -107,7 +117,7 @@ void append_block(std::string& out, const Conclusion& c, const std::vector<const
         end_line(out);
     }
     std::vector<size_t> rest;
-    for (size_t m = 0; m < metric_infos().size(); ++m)
+    for (size_t m = 0; m < c.list.size(); ++m)
         if (std::find(c.primary.begin(), c.primary.end(), m) == c.primary.end()) rest.push_back(m);
     if (columns.size() > 1) out += "primary metrics\n";
     append_rows(out, c, c.primary, columns, colour);
@@ -154,7 +164,7 @@ std::string results_table(const Conclusion& c, const std::vector<std::string>& v
     for (size_t v = 0; v < variants.size(); ++v) columns.push_back(column_of(c, variants[v], v, baseline));
     std::string out;
     std::vector<const ResultColumn*> block{&columns[baseline]};
-    const size_t narrowest = kLabel + kUnit + 2 + columns[baseline].width();
+    const size_t narrowest = label_width(c) + kUnit + 2 + columns[baseline].width();
     size_t width = narrowest;
     const auto flush = [&] {
         if (!out.empty()) out += '\n';

@@ -10,6 +10,7 @@
 
 #include "base/call_watch.hpp"
 #include "base/crash_report.hpp"
+#include "experiment/counted.hpp"
 #include "experiment/interruptible_clock.hpp"
 #include "experiment/quality.hpp"
 #include "experiment/run_wire.hpp"
@@ -85,7 +86,8 @@ Result<> work(const Job& job, const std::function<bool()>& interrupted, FrameWri
     constexpr config::DocumentLimits kLimits{.bytes = 64 << 20, .nodes = 4'000'000};
     PB_TRY(const auto registry, host::Registry::open({job.plugin_dirs.begin(), job.plugin_dirs.end()}));
     PB_TRY(const config::Node document, config::parse_yaml(job.spec_yaml, job.name, kLimits));
-    PB_TRY(const ExperimentSpec spec, spec_from(document, job.name));
+    PB_TRY(ExperimentSpec spec, spec_from(document, job.name));
+    if (job.is_steady) spec.window = kSteadyWindow;
     PB_TRY(PreparedVariant variant, prepare_variant(spec, job.variant, registry));
     variant.facts.simulated = job.simulated;
     for (size_t i = 0; i < variant.swaps.size() && i < job.swaps.size(); ++i)

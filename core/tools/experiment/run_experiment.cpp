@@ -6,6 +6,7 @@
 #include "config/check_file.hpp"
 #include "experiment/campaign.hpp"
 #include "experiment/capacity.hpp"
+#include "experiment/counted.hpp"
 #include "experiment/disturbance.hpp"
 #include "experiment/interruptible_clock.hpp"
 #include "experiment/outline.hpp"
@@ -131,7 +132,10 @@ std::vector<std::string> without_valid_run(const std::vector<RunSummary>& runs, 
 
 Question question_of(const ExperimentSpec& spec, const Workloads& source) {
     Question q{.baseline = spec.baseline, .primary = {}, .independent = source.independent(), .first_stage = {}};
-    for (const std::string& name : spec.primary) q.primary.push_back(metric_named(name).value());
+    for (const std::string& name : spec.primary) {
+        if (!metric_named(name, q.list)) q.list.push_back(plugin_metric(name));
+        q.primary.push_back(metric_named(name, q.list).value());
+    }
     return q;
 }
 
@@ -227,7 +231,7 @@ Decision decide(const std::vector<RunSummary>& runs, const Question& question, c
     std::vector<RunSummary> first;
     for (const RunSummary& r : runs)
         if (r.repeat < spec.adaptive->first) first.push_back(r);
-    const Measured m = measured(first, spec.variants.size());
+    const Measured m = measured(first, spec.variants.size(), question.list);
     const double needed = repeats_needed(m, question, spec.adaptive->effect);
     Decision out{static_cast<uint32_t>(std::min<double>(needed, spec.repeats)), ""};
     out.notice = "after " + std::to_string(spec.adaptive->first) +
@@ -240,6 +244,7 @@ Decision decide(const std::vector<RunSummary>& runs, const Question& question, c
 
 // What runs and dry runs need.
 struct Setup {
+    ExperimentSpec spec;
     InterruptibleClock clock;
     host::Prober prober;
     parallel::World world;
@@ -248,19 +253,20 @@ struct Setup {
     Shown shown;
     Campaign campaign;
 
-    Setup(const ExperimentSpec& spec, const host::Registry& registry, Clock& given, const ExperimentOptions& options)
-        : clock(given, options.interrupted), prober(options.probe),
+    Setup(const ExperimentSpec& of, const host::Registry& registry, Clock& given, const ExperimentOptions& options)
+        : spec(of), clock(given, options.interrupted), prober(options.probe),
           around{spec, registry, prober, clock, world, options.interrupted},
           processes{options.program, options.plugin_dirs, config::show_yaml(portable(spec, registry)), options.jobs},
           shown{options.metrics, options.progress, spec.name, options.version}, campaign(around, processes, shown) {}
 
     Result<Workloads> open(PreparedVariants& prepared, const ExperimentOptions& options) {
-        const ExperimentSpec& spec = around.spec;
         const auto try_one = [&](size_t v) { return campaign.try_variant(prepared.variants[v], v); };
         PB_CHECK(try_out(prepared, try_one));
         PB_CHECK(check_jobs(prepared, options));
         PB_CHECK(check_quality(spec, prepared));
-        return Workloads::open(spec, prepared.tokenizer, prepared.limits);
+        PB_TRY(Workloads workloads, Workloads::open(spec, prepared.tokenizer, prepared.limits));
+        apply_window_rule(spec, workloads);
+        return workloads;
     }
 };
 
@@ -270,13 +276,14 @@ Result<std::string> dry_run(const ExperimentSpec& spec, PreparedVariants& prepar
                             Clock& clock, const ExperimentOptions& options) {
     Setup setup(spec, registry, clock, options);
     PB_TRY(const Workloads source, setup.open(prepared, options));
-    return outline(spec, prepared, source);
+    return outline(setup.spec, prepared, source);
 }
 
-Result<Outcome> run_experiment(const ExperimentSpec& spec, PreparedVariants& prepared, const host::Registry& registry,
+Result<Outcome> run_experiment(const ExperimentSpec& given, PreparedVariants& prepared, const host::Registry& registry,
                                Clock& clock, const ExperimentOptions& options) {
-    Setup setup(spec, registry, clock, options);
+    Setup setup(given, registry, clock, options);
     PB_TRY(const Workloads source, setup.open(prepared, options));
+    const ExperimentSpec& spec = setup.spec;
 
     std::error_code error;
     std::filesystem::create_directories(options.folder, error);
@@ -326,6 +333,7 @@ Result<Outcome> run_experiment(const ExperimentSpec& spec, PreparedVariants& pre
     }
     outcome.conclusion = conclude(runs, contestants, question, spec.by, capacities.found);
     outcome.conclusion.quality = std::move(quality);
+    outcome.conclusion.counted = counted_text(spec, source);
     if (!without_quality.empty())
         outcome.conclusion.notices.push_back("quality was not measured: " + without_quality);
     for (std::string& notice : capacities.notices) outcome.conclusion.notices.push_back(std::move(notice));

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "experiment/step_numbers.hpp"
+
 namespace patchbay::experiment {
 namespace {
 
@@ -29,36 +31,6 @@ double quantile(std::vector<double>& values, double q) {
     std::nth_element(values.begin(), at, values.end());
     if (at + 1 == values.end()) return *at;
     return std::lerp(*at, *std::min_element(at + 1, values.end()), rank - static_cast<double>(below));
-}
-
-const std::vector<MetricInfo>& metric_infos() {
-    static const std::vector<MetricInfo> infos = [] {
-        std::vector<MetricInfo> all{{"output_throughput", "tok/s", "output throughput", Better::kHigher, true},
-                                    {"total_throughput", "tok/s", "total throughput", Better::kHigher, true},
-                                    {"request_throughput", "req/s", "request throughput", Better::kHigher, true},
-                                    {"offered_rate", "req/s", "offered load", Better::kNeither, true}};
-        const std::pair<const char*, const char*> families[] = {
-            {"ttft", "TTFT"}, {"tpot", "TPOT"}, {"itl", "ITL"}, {"e2e", "E2E"}, {"normalised", "E2E/token"}};
-        for (const auto& [name, label] : families)
-            for (const char* of : {"mean", "p50", "p90", "p99"})
-                all.push_back(
-                    {std::string(name) + "_" + of, "ms", std::string(label) + " " + of, Better::kLower, true});
-        all.push_back({"goodput_share", "%", "goodput share", Better::kHigher, false});
-        all.push_back({"goodput_rate", "req/s", "goodput", Better::kHigher, true});
-        all.push_back({"kv_mean", "%", "KV use mean", Better::kNeither, false});
-        all.push_back({"kv_max", "%", "KV use max", Better::kNeither, false});
-        all.push_back({"prefix_hit_share", "%", "prefix hits", Better::kHigher, false});
-        all.push_back({"preemptions", "per run", "preemptions", Better::kLower, false});
-        all.push_back({"capacity", "req/s", "capacity", Better::kHigher, true});
-        return all;
-    }();
-    return infos;
-}
-
-std::optional<size_t> metric_named(const std::string& name) {
-    for (size_t m = 0; m < metric_infos().size(); ++m)
-        if (metric_infos()[m].name == name) return m;
-    return std::nullopt;
 }
 
 std::vector<size_t> default_primary(const Slo& slo) {
@@ -90,16 +62,33 @@ bool meets(const Slo& slo, const RequestRecord& r) {
     return within(slo.ttft_ms, l.ttft) && within(slo.tpot_ms, l.tpot) && within(slo.e2e_ms, l.e2e);
 }
 
+namespace {
+
+TimeSpan span_of(const CountingWindow& window, uint64_t first_ns, uint64_t last_ns) { // arrivals
+    const auto span = static_cast<double>(last_ns - first_ns);
+    const auto at = [&](const Moment& m) {
+        return first_ns + static_cast<uint64_t>(std::llround(m.is_share ? m.value * span : m.value * 1e9));
+    };
+    return {at(window.from), at(window.until)};
+}
+
+}  // namespace
+
 TimeSpan counted_span(const RunRecord& run, const std::optional<CountingWindow>& window) {
     if (!window || run.requests.empty()) return {0, run.duration_ns};
-    const auto by_arrival = [](const RequestRecord& a, const RequestRecord& b) { return a.arrival_ns < b.arrival_ns; };
-    const auto [first, last] = std::minmax_element(run.requests.begin(), run.requests.end(), by_arrival);
-    const uint64_t begin = first->arrival_ns; // clang 14: lambdas cannot capture structured bindings
-    const auto span = static_cast<double>(last->arrival_ns - begin);
-    const auto at = [&](const Moment& m) {
-        return begin + static_cast<uint64_t>(std::llround(m.is_share ? m.value * span : m.value * 1e9));
-    };
-    return {at(window->from), at(window->until)};
+    const auto [first, last] = std::ranges::minmax_element(run.requests, {}, &RequestRecord::arrival_ns);
+    return span_of(*window, first->arrival_ns, last->arrival_ns);
+}
+
+TimeSpan planned_span(const Requests& requests, const std::optional<CountingWindow>& window) {
+    if (!window || requests.size() == 0) return {};
+    uint64_t first = ~uint64_t{0}, last = 0;
+    for (uint32_t i = 0; i < requests.size(); ++i) {
+        if (requests.follows(i)) return {};
+        first = std::min(first, requests.arrival_ns(i));
+        last = std::max(last, requests.arrival_ns(i));
+    }
+    return span_of(*window, first, last);
 }
 
 namespace {
@@ -162,10 +151,12 @@ std::vector<double> metrics_of(const RunRecord& run, const Slo& slo, const TimeS
     for (std::vector<double>* family : {&ttft, &tpot, &gaps, &e2e, &normalised}) append_family(*family, out);
     out.push_back(judged ? 100 * static_cast<double>(t.met) / static_cast<double>(t.arrived) : kNoValue);
     out.push_back(judged ? rate(t.served_well) : kNoValue);
-    out.push_back(whole && run.kv_mean ? 100 * *run.kv_mean : kNoValue);
-    out.push_back(whole && run.kv_max ? 100 * *run.kv_max : kNoValue);
     out.push_back(t.prompt > 0 ? 100 * static_cast<double>(t.cached) / static_cast<double>(t.prompt) : kNoValue);
     out.push_back(static_cast<double>(t.preemptions));
+    for (const MetricInfo& info : step_metrics()) {
+        const auto at = std::ranges::find(run.numbers, info.name, &NamedNumber::name);
+        out.push_back(whole && at != run.numbers.end() ? at->value : kNoValue); // of no class of requests
+    }
     out.push_back(kNoValue);
     return out;
 }

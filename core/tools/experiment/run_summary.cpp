@@ -66,6 +66,8 @@ RunSummary summary_of(const RunRecord& run, const Counting& counting) {
     out.faults = run.faults;
     const TimeSpan span = counted_span(run, counting.window);
     out.metrics = metrics_of(run, counting.slo, span);
+    for (const NamedNumber& n : run.numbers)
+        if (is_plugin_metric(n.name)) out.of_plugins.push_back(n);
     for (const ByClass& by : counting.by) out.classes.push_back(by_class(run, counting.slo, span, by));
     out.load = load_of(run, span);
     out.timing = timing_of(run);

@@ -46,6 +46,7 @@ struct RunSummary {
     std::optional<double> objective;     // of such a search: the share of requests that kept its objective
     double others_share = 0;             // of the machine's CPU time, that others took; 0 of runs shorter than 1 s
     std::vector<double> metrics;         // of metric_infos()
+    std::vector<NamedNumber> of_plugins; // their own metrics
     std::vector<std::map<ClassName, ClassNumbers>> classes; // one an entry of `by`
     std::optional<Load> load;
     uint64_t timing = 0;                 // of timing_of()

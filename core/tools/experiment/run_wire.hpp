@@ -33,6 +33,7 @@ struct Job {
     bool with_text = false;       // prompts may be texts
     uint32_t max_model_len = 0, vocab_size = 0; // of what all variants take
     bool wants_metrics = false;
+    bool is_steady = false;       // what the rule for windows says
     std::vector<config::Origin> swaps; // where they stand in the file
 };
 
@@ -100,7 +101,7 @@ void fields(A& a, config::Origin& o) {
 template <class A>
 void fields(A& a, Job& j) {
     a(j.trial, j.quality, j.spec_yaml, j.name, j.plugin_dirs, j.variant, j.repeat, j.attempt, j.rate, j.simulated,
-      j.with_text, j.max_model_len, j.vocab_size, j.wants_metrics, j.swaps);
+      j.with_text, j.max_model_len, j.vocab_size, j.wants_metrics, j.is_steady, j.swaps);
 }
 template <class A>
 void fields(A& a, host::Identity& i) {
@@ -171,9 +172,13 @@ void fields(A& a, SwapOutcome& s) {
     a(s.record, s.task);
 }
 template <class A>
+void fields(A& a, NamedNumber& n) {
+    a(n.name, n.value);
+}
+template <class A>
 void fields(A& a, RunRecord& r) {
     a(r.variant, r.repeat, r.position, r.attempt, r.rate, r.cpu_use, r.started, r.duration_ns, r.end, r.faults,
-      r.requests, r.steps, r.swaps, r.kv_mean, r.kv_max);
+      r.requests, r.steps, r.swaps, r.numbers);
 }
 
 }  // namespace patchbay::experiment

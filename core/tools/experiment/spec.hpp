@@ -243,6 +243,7 @@ struct ExperimentSpec {
     Slo slo;
     std::vector<ByClass> by;
     std::optional<CountingWindow> window; // none: every request counts
+    bool window_by_rule = true;        // the rule of counted.hpp decides once the workload is known
     std::optional<CapacitySearch> capacity;
     Disturbance disturbance;
     std::optional<QualityCheck> quality;

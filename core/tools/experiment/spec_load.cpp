@@ -37,6 +37,12 @@ void check_swaps(const std::vector<TimedSwap>& swaps, const WorkloadSpec& w, Fau
     }
 }
 
+std::string unknown_metric(const std::string& name, const std::vector<std::string>& names) {
+    const std::string meant = did_you_mean(name, names);
+    return "unknown metric '" + config::printable(name) + "' in 'primary'" +
+           (meant.empty() ? ", expected some of " + joined(names) + ", or plugin.KIND.NAME" : meant);
+}
+
 std::vector<std::string> read_primary(const Node& given, Faults& faults) {
     std::vector<std::string> names, out;
     for (const MetricInfo& info : metric_infos()) names.push_back(info.name);
@@ -45,9 +51,8 @@ std::vector<std::string> read_primary(const Node& given, Faults& faults) {
         return out;
     }
     for (const Node& item : given.items) {
-        if (!metric_named(item.text))
-            faults.add(item.origin, "unknown metric '" + config::printable(item.text) + "' in 'primary'" +
-                                        did_you_mean(item.text, names) + ", expected some of " + joined(names));
+        if (!metric_named(item.text) && !is_plugin_metric(item.text))
+            faults.add(item.origin, unknown_metric(item.text, names));
         else if (std::find(out.begin(), out.end(), item.text) != out.end())
             faults.add(item.origin, "'" + item.text + "' is twice in 'primary'");
         else
@@ -126,11 +131,12 @@ void keep_other(Table<TopLevel>& t) {
                  return *given;
              });
     t.custom({.name = "window",
-              .description = "from, until: of the time of arrivals, as 10% or 5s; other requests are not counted",
-              .json_schema = R"({"type": "object"})"},
+              .description = "auto: the middle 80 % of steady arrivals; whole; or from, until: of the time of "
+                             "arrivals, as 10% or 5s; other requests are not counted",
+              .json_schema = R"({"type": ["string", "object"]})"},
              [](const Node* given, TopLevel& out, Faults& faults) {
                  if (!given) return Node{};
-                 out.spec.window = read_window(*given, faults);
+                 read_window(*given, out.spec, faults);
                  return *given;
              });
     Table<Disturbance> disturbance;

@@ -50,21 +50,21 @@ struct Cell {
     Verdict verdict = Verdict::kNone;
 };
 
-Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m) {
+Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m, const std::string& unit) {
     Cell c{shown(r.metrics[m]), "", Verdict::kBaseline};
     if (r.comparison.metrics.empty()) return c;
     const Difference& d = r.comparison.metrics[m];
     c.verdict = d.verdict;
-    const Shift shift(base.metrics[m], metric_infos()[m].unit);
+    const Shift shift(base.metrics[m], unit);
     const std::string change = std::isnan(d.value) ? "" : shift.number(d.value) + shift.suffix;
     switch (d.verdict) {
         case Verdict::kBetter: c.change = change + " ▲"; break;
         case Verdict::kWorse: c.change = change + " ▼"; break;
         case Verdict::kDifferent: c.change = change + " ◆"; break;
         case Verdict::kNoDifference:
-            c.change = shift.relative && std::abs(shift.of(d.detectable)) > kNoise
-                           ? "= noise"
-                           : "= ≥" + shift.size(d.detectable);
+            if (is_same(d)) c.change = "= same";
+            else if (shift.relative && std::abs(shift.of(d.detectable)) > kNoise) c.change = "= noise";
+            else c.change = "= ≥" + shift.size(d.detectable);
             break;
         case Verdict::kTooFewRepeats: c.change = change + " ?"; break;
         default: c.change = change;
@@ -82,10 +82,10 @@ struct SummaryColumn {
 };
 
 SummaryColumn column_of(const Conclusion& c, size_t metric, size_t baseline) {
-    const MetricInfo& info = metric_infos()[metric];
+    const MetricInfo& info = c.list[metric];
     SummaryColumn column{info.label, info.unit, {}};
     for (const VariantResult& r : c.results) {
-        column.cells.push_back(cell_of(r, c.results[baseline], metric));
+        column.cells.push_back(cell_of(r, c.results[baseline], metric, info.unit));
         column.value = std::max(column.value, columns_of(column.cells.back().value));
         column.change = std::max(column.change, columns_of(column.cells.back().change));
     }
@@ -123,6 +123,9 @@ std::string legend_of(const std::vector<SummaryColumn>& columns, const std::stri
     add(Verdict::kWorse, "▼ worse");
     add(Verdict::kDifferent, "◆ different");
     add(Verdict::kNoDifference, "= no difference shown; ≥ what would have been seen");
+    const auto same = [](const Cell& cell) { return cell.change == "= same"; };
+    const auto has_same = [&](const SummaryColumn& c) { return std::ranges::any_of(c.cells, same); };
+    if (std::ranges::any_of(columns, has_same)) out += "; same: equal in every repeat";
     const auto noisy = [](const Cell& cell) { return cell.change == "= noise"; };
     const auto has_noisy = [&](const SummaryColumn& c) { return std::ranges::any_of(c.cells, noisy); };
     if (std::ranges::any_of(columns, has_noisy))

@@ -140,6 +140,36 @@ std::vector<VariantSpec> read_factors(const Node& factors, Faults& faults) {
     return {};
 }
 
+std::vector<VariantSpec> readable_variants(const Node& document) {
+    Faults ignored;
+    if (const Node* const variants = document.find("variants")) return read_variants(*variants, ignored);
+    if (const Node* const factors = document.find("factors")) return read_factors(*factors, ignored);
+    return {};
+}
+
+namespace {
+
+// Faults of what variants share would be said again for each that changes a part of it.
+bool shared_is_faulty(const Node& document) {
+    Faults faults;
+    WorkloadSpec workload;
+    Warmup warmup;
+    Jitter jitter;
+    const auto read = [&](const char* section, auto table, auto& out) {
+        const Node* const given = document.find(section);
+        if (given && given->kind == NodeKind::kMap) table.read(*given, out, faults);
+        return given;
+    };
+    const Node* const given = read("workload", workload_table(), workload);
+    if (!given || given->kind != NodeKind::kMap) return true;
+    finish_workload(*given, workload, faults);
+    read("warmup", warmup_table(), warmup);
+    read("simulation", jitter_table(), jitter);
+    return faults.any();
+}
+
+}  // namespace
+
 void complete_variants(const Node& document, ExperimentSpec& spec, Faults& faults) {
     const auto given_to = [&](const VariantSpec& v, const char* section) {
         const Node *base = document.find(section), *over = v.patch.find(section);
@@ -149,7 +179,7 @@ void complete_variants(const Node& document, ExperimentSpec& spec, Faults& fault
         const Node* const over = v.patch.find(section);
         return over && config::is_section(*over, "'" + std::string(section) + "'", faults);
     };
-    const bool read = !faults.any(); // else faults of what variants share would be said for each
+    const bool read = !shared_is_faulty(document);
     for (VariantSpec& v : spec.variants) {
         v.workload = spec.workload;
         v.warmup_requests = spec.warmup_requests;

@@ -71,9 +71,10 @@ TEST(Capacities, AreOfEachVariantAndRepeat) {
     EXPECT_EQ(found->found[1][1], 64);
     EXPECT_EQ(found->found[1][2], 0);
     EXPECT_THAT(found->notices,
-                ElementsAre(HasSubstr("capacity: b kept the objective at the highest rate of the search, 64.0 req/s, "
-                                      "in 1 of 3 repeats: its capacity is more"),
-                            HasSubstr("did not keep the objective at the lowest rate of the search, 1.00 req/s, in")));
+                ElementsAre("capacity: the objective was kept at the highest rate of the search, 64.0 req/s, so that "
+                            "the capacity is more: b in 1 of 3 repeats",
+                            "capacity: the objective was not kept at the lowest rate of the search, 1.00 req/s, so "
+                            "that the capacity counts as 0: b in 1 of 3 repeats"));
 }
 
 TEST(Capacities, HaveNoNumberWhereARunIsNotValidOrTheSearchDidNotEnd) {

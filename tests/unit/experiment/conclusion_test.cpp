@@ -72,6 +72,26 @@ TEST(Conclusion, LooksAtNoRunThatAnotherAttemptReplaced) {
     EXPECT_TRUE(c.notices.empty());
 }
 
+TEST(Conclusion, JudgesMetricsOfPluginsWhereTheyArePrimary) {
+    auto runs = summaries(all_runs(runs_with(70, 6, 0), runs_with(70, 6, 1)));
+    for (RunSummary& r : runs)
+        r.of_plugins = {{"plugin.scheduler.depth", 10.0 * static_cast<double>(r.variant) + 0.1 * r.repeat * r.repeat},
+                        {"plugin.sampler.redrawn_total", 3}};
+    Question q = question_of(0, {"e2e_mean"});
+    q.list.push_back(plugin_metric("plugin.scheduler.depth"));
+    q.list.push_back(plugin_metric("plugin.proposer.none"));
+    q.primary = {q.list.size() - 2, q.list.size() - 1};
+    const Conclusion c = conclude(runs, {{"a", {}}, {"b", {}}}, q);
+    const size_t depth = metric_named("plugin.scheduler.depth", c.list).value();
+    const size_t redrawn = metric_named("plugin.sampler.redrawn_total", c.list).value();
+    EXPECT_EQ(c.results[1].comparison.metrics[depth].verdict, Verdict::kDifferent);
+    EXPECT_NEAR(c.results[1].comparison.metrics[depth].value, 10, 1e-9);
+    EXPECT_DOUBLE_EQ(c.results[0].metrics[redrawn], 3);
+    EXPECT_EQ(c.results[1].comparison.metrics[redrawn].verdict, Verdict::kExploratory);
+    EXPECT_THAT(c.notices, ::testing::Contains("no run has a value of the primary metric 'plugin.proposer.none'; "
+                                               "plugins have plugin.sampler.redrawn_total"));
+}
+
 TEST(Conclusion, TakesCapacitiesAsNumbersOfRepeats) {
     const auto runs = summaries(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)));
     const Question q = question_of(0, {"capacity"});

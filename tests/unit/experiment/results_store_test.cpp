@@ -67,6 +67,10 @@ class ResultsStoreTest : public ::testing::Test {
         for (size_t i = 0; i < steps; ++i) r.steps[i].step = i + 1;
         r.steps[0].waiting_requests = 9;
         r.steps[0].forward = {.model_forward = 70, .attention_plan = 1, .attention_append = 2, .attention_run = 4};
+        r.steps[0].forward.device_launch = 30;
+        r.steps[0].kv_choose_ns = 60;
+        r.steps[0].empty_slots = 5;
+        r.steps[0].kv_policy_faults = 12;
         r.steps[0].plan_faults = 11;
         r.steps[0].proposer_faults = 13;
         return r;
@@ -77,7 +81,11 @@ class ResultsStoreTest : public ::testing::Test {
         Rows rows{r.steps, {}};
         for (uint32_t i = 0; i < r.requests.size(); ++i) rows.requests.push_back({i, r.requests[i]});
         PB_CHECK(store.add_rows(id, rows));
-        return store.end_run(id, r, {});
+        RunSummary summary;
+        summary.metrics.assign(metric_infos().size(), kNoValue);
+        summary.metrics[1] = 2.5;
+        summary.of_plugins = {{"plugin.scheduler.depth", 4.5}};
+        return store.end_run(id, r, summary, {});
     }
 
     std::filesystem::path folder_, file_;
@@ -114,6 +122,8 @@ TEST_F(ResultsStoreTest, KeepsWhatItIsGiven) {
               "scheduler.plugin=sjf1");
     EXPECT_EQ(query("SELECT count(*) || '' FROM run"), "2");
     EXPECT_EQ(query("SELECT valid || reason FROM run WHERE id = 0"), "1");
+    EXPECT_EQ(query("SELECT group_concat(name || '=' || value) FROM run_metric WHERE run_id = 1"),
+              "plugin.scheduler.depth=4.5,total_throughput=2.5");
     EXPECT_EQ(query("SELECT token_ns FROM request WHERE run_id = 0 AND number = 0"),
               std::string("\3\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0", 16));
     EXPECT_EQ(query("SELECT first_token_ns || ' ' || output_tokens || finish_reason FROM request WHERE run_id = 0 AND "
@@ -127,6 +137,9 @@ TEST_F(ResultsStoreTest, KeepsWhatItIsGiven) {
         query("SELECT forward_ns || ' ' || attention_ns || ' ' || plan_faults || ' ' || proposer_faults || ' ' || "
               "graph_miss FROM step WHERE run_id = 1 AND step = 1"),
         "70 7 11 13 device");
+    EXPECT_EQ(query("SELECT device_ns || ' ' || kv_policy_ns || ' ' || empty_slots || ' ' || kv_policy_faults FROM "
+                    "step WHERE run_id = 1 AND step = 1"),
+              "30 60 5 12");
     EXPECT_EQ(query("SELECT verdict || difference || unit FROM metric WHERE variant_id = 1 AND name = 'ttft_p50'"),
               "better0.5ms");
     EXPECT_EQ(query("SELECT primary_rank || scale || p || p_corrected || detectable FROM metric"

@@ -50,8 +50,7 @@ TEST(Objective, IsMetOnlyWhereEachBoundHolds) {
 
 TEST(RunMetrics, AreOfTheRequestsOfOneRun) {
     RunRecord run = run_of({request(0, {100, 200}), request(0, {300})}, 2000); // 3 tokens of 20 prompt tokens in 2 s
-    run.kv_mean = 0.25;
-    run.kv_max = 1;
+    run.numbers = {{"kv_mean", 25}, {"kv_max", 100}, {"plugin.scheduler.depth", 7}};
     run.requests[0].preemptions = 3;
     run.requests[0].cached_tokens = 5; // of 20 prompt tokens of both
     const auto v = metrics_of(run, {200, {}, {}}, counted_span(run, {}));

@@ -16,7 +16,7 @@ RunRecord record() {
     run.started = "2026-01-02T03:04:05Z";
     run.faults = {"one", "two"};
     run.end = RunEnd::kInterrupted;
-    run.kv_max = 0.5;
+    run.numbers = {{"kv_max", 0.5}, {"plugin.scheduler.depth", 3}};
     RequestRecord request;
     request.token_ns = {1, 2, 1ull << 60};
     request.output = {7, -1};
@@ -54,8 +54,9 @@ TEST(RunWire, BringsARecordAcrossAsItIs) {
     EXPECT_EQ(frame_of(Word::kDone, got), sent);
     EXPECT_EQ(got.steps[0].graph_miss, "a reason");
     EXPECT_THAT(got.requests[0].token_ns, ElementsAre(1, 2, 1ull << 60));
-    EXPECT_EQ(got.kv_max, 0.5);
-    EXPECT_FALSE(got.kv_mean);
+    ASSERT_EQ(got.numbers.size(), 2u);
+    EXPECT_EQ(got.numbers[1].name, "plugin.scheduler.depth");
+    EXPECT_EQ(got.numbers[1].value, 3);
     EXPECT_FALSE(frames.next());
 }
 

@@ -229,6 +229,9 @@ TEST(Spec, PrimaryMetricsAreNamedByTheFileOrFollowFromTheObjective) {
     EXPECT_EQ(with_slo->primary.front(), "goodput_share");
     EXPECT_THAT(error_of("primary: [ttft_p5]\n" + kWorkload),
                 HasSubstr("e.yaml:1:11: unknown metric 'ttft_p5' in 'primary' (did you mean 'ttft_p50'?)"));
+    EXPECT_THAT(error_of("primary: [plugin.chef.depth]\n" + kWorkload),
+                HasSubstr("unknown metric 'plugin.chef.depth' in 'primary', expected some of output_throughput, "));
+    EXPECT_TRUE(load("primary: [plugin.scheduler.depth, waiting_p99, time_scheduler_plan]\n" + kWorkload));
     EXPECT_THAT(error_of("primary: [e2e_p50, e2e_p50]\n" + kWorkload), HasSubstr("'e2e_p50' is twice in 'primary'"));
     EXPECT_THAT(error_of("primary: ttft_p50\n" + kWorkload), HasSubstr("expected a list of metrics: output_thr"));
     EXPECT_THAT(error_of("primary: [goodput_rate]\n" + kWorkload), HasSubstr("'goodput_rate' needs an 'slo'"));
@@ -295,6 +298,11 @@ TEST(Spec, ReadsWhichRequestsAreCountedAndLookedAtApart) {
     EXPECT_THAT(error_of("by: {tenant: [9]}\n" + kWorkload), HasSubstr("only 'prompt_length' has bounds"));
     EXPECT_THAT(error_of("window: {from: soon}\n" + kWorkload),
                 HasSubstr("'from' of 'window' is 'soon', expected a share of the time of arrivals such as 10%"));
+    EXPECT_THAT(error_of("window: middle\n" + kWorkload),
+                HasSubstr("'window' is 'middle', expected auto, whole, or a section with 'from' and 'until'"));
+    EXPECT_TRUE(load("window: auto\n" + kWorkload)->window_by_rule);
+    EXPECT_FALSE(load("window: whole\n" + kWorkload)->window_by_rule);
+    EXPECT_FALSE(load("window: whole\n" + kWorkload)->window);
     EXPECT_THAT(error_of("window: {from: 50%, until: 20%}\n" + kWorkload), HasSubstr("ends before it begins"));
 }
 

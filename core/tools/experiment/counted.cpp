@@ -1,0 +1,44 @@
+#include "experiment/counted.hpp"
+
+#include <algorithm>
+
+#include "experiment/conclusion.hpp"
+
+namespace patchbay::experiment {
+namespace {
+
+bool arrives_steadily(const VariantSpec& v) {
+    const Arrivals& a = v.workload.arrivals;
+    return std::holds_alternative<DeterministicArrivals>(a) || std::holds_alternative<PoissonArrivals>(a) ||
+           std::holds_alternative<GammaArrivals>(a) || std::holds_alternative<TraceArrivals>(a);
+}
+
+// Empty: nothing, and the middle is taken.
+std::string why_all(const ExperimentSpec& spec, const Workloads& workloads) {
+    if (!std::ranges::all_of(spec.variants, arrives_steadily)) return "arrivals are not steady";
+    for (const WorkloadSource& source : workloads.different()) {
+        const WorkloadSource::Plan plan = source.plan(spec.seed, 0);
+        if (plan.size() < kRequestsForWindow)
+            return "a run has fewer than " + std::to_string(kRequestsForWindow) + " requests";
+        for (uint32_t i = 0; i < plan.size(); ++i)
+            if (plan.follows(i)) return "requests wait for one another";
+    }
+    return "";
+}
+
+}  // namespace
+
+void apply_window_rule(ExperimentSpec& spec, const Workloads& workloads) {
+    if (spec.window_by_rule && why_all(spec, workloads).empty()) spec.window = kSteadyWindow;
+}
+
+std::string counted_text(const ExperimentSpec& spec, const Workloads& workloads) {
+    const auto at = [](const Moment& m) { return m.is_share ? shown(100 * m.value) + " %" : shown(m.value) + " s"; };
+    if (!spec.window)
+        return std::string("counted: all requests, the start and the end included") +
+               (spec.window_by_rule ? " (window: auto; " + why_all(spec, workloads) + ")" : "");
+    return "counted: requests that arrive from " + at(spec.window->from) + " to " + at(spec.window->until) +
+           " of the time of arrivals" + (spec.window_by_rule ? " (window: auto)" : "");
+}
+
+}  // namespace patchbay::experiment
