@@ -130,6 +130,7 @@ const std::vector<Wrong> kComponents = {
       {"scales_wrongly", "attention.exact"},
       {"sees_past_its_window", "attention.window"},
       {"forgets_the_slopes", "attention.slopes"},
+      {"forgets_the_sinks", "attention.sinks"},
       {"treats_chunks_otherwise", "attention.chunks"},
       {"treats_batches_otherwise", "attention.batch"},
       {"writes_into_a_free_page", "attention.pages"},
