@@ -174,6 +174,7 @@ const std::vector<Wrong> kComponents = {
       {"gelus_by_tanh", "device.gelu_erf"},
       {"gelus_exactly_the_other_half", "device.gelu_erf_mul"},
       {"opens_every_gate", "device.sigmoid_mul"},
+      {"clamps_no_gate", "device.swiglu_oai"},
       {"adds_the_factor", "device.scale"},
       {"caps_hard", "device.soft_cap"},
       {"ranks_from_the_least", "device.top_k"},
