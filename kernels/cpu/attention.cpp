@@ -222,9 +222,19 @@ void CpuAttention::finish_tile(const Call& call, const Tile& tile) {
             if (split > begin) table.merge(all, state, tile.count);
         }
     }
+    if (call.kv.sinks) add_sinks(call, tile, all);
     for_rows(call.batch, tile, [&](int32_t i, int32_t token, int32_t head) {
         table.divide(row_of(call.out, token, head), all.sum + i * stride_, all.total[i], shape_.head_dim);
     });
+}
+
+// Once all keys are in: a sink has a score and no value, so it adds to what is divided by and to nothing else.
+void CpuAttention::add_sinks(const Call& call, const Tile& tile, const AttendState& all) const {
+    float weights[kTileQueries];
+    for_rows(call.batch, tile,
+             [&](int32_t i, int32_t, int32_t head) { weights[i] = call.kv.sinks[head] - all.most[i]; });
+    table_of(machine_.isa).exp(weights, weights, tile.count);
+    for (int32_t i = 0; i < tile.count; ++i) all.total[i] += weights[i];
 }
 
 void CpuAttention::run(const AttentionBatch& batch, const KvPages& kv, const pb_tensor& out, const pb_tensor& q) {

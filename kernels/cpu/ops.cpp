@@ -111,6 +111,15 @@ void gelu_erf_mul(const Machine& machine, const pb_tensor& out, const pb_tensor&
     });
 }
 
+void swiglu_oai(const Machine& machine, const pb_tensor& out, const pb_tensor& gate_up, float alpha, float limit) {
+    const Table& table = table_of(machine.isa);
+    const int64_t n = out.shape[1];
+    split_rows(machine.workers, out.shape[0], 4 * n, [&](int64_t begin, int64_t end) {
+        for (int64_t t = begin; t < end; ++t)
+            table.swiglu_oai(row(out, t), row(gate_up, t), row(gate_up, t) + n, n, alpha, limit);
+    });
+}
+
 void silu(const Machine& machine, const pb_tensor& x) {
     const Table& table = table_of(machine.isa);
     each_row(machine, x, 4, [&](float* values, int64_t n) { table.silu(values, n); });

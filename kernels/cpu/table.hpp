@@ -159,6 +159,7 @@ struct Table {
     void (*gelu_erf)(float* x, int64_t n);
     void (*gelu_erf_mul)(float* out, const float* gate, const float* up, int64_t n);
     void (*sigmoid_mul)(float* x, const float* gate, int64_t n); // x / (1 + e^−gate)
+    void (*swiglu_oai)(float* out, const float* gate, const float* up, int64_t n, float alpha, float limit);
     // For measuring what the machine can do, not for results.
     float (*read)(const float* from, int64_t n);       // every element; n is a multiple of 64
     int64_t (*multiply_add)(int64_t rounds);           // in registers; returns the multiply-adds done

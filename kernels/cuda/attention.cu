@@ -77,6 +77,7 @@ __global__ void attend_kernel(AttentionCall call, RowsOf<Q> out, RowsOf<const Q>
                 from = to;
             }
             if (item.partial >= 0) continue;
+            all = with_sink(call, at.head, all);
             Q* const result = out.row(at.token * heads + at.head);
             for (int i = 0; i < kPerLane; ++i)
                 if (lane + i * kWarp < dim) result[lane + i * kWarp] = from_float<Q>(result_of(total[i], all));
@@ -95,8 +96,8 @@ __global__ void merge_kernel(AttentionCall call, RowsOf<Q> out) {
         const AttentionMerge merge = merges[w / kv_heads];
         const int kv_head = w % kv_heads;
         for (int r = warp; r < merge.rows; r += kWarps) {
-            const int row = merge.first_row + r;
-            Q* const result = out.row((merge.token + row / group) * heads + kv_head * group + row % group);
+            const int row = merge.first_row + r, head = kv_head * group + row % group;
+            Q* const result = out.row((merge.token + row / group) * heads + head);
             float total[kPerLane];
             for (int i = 0; i < kPerLane; ++i) total[i] = 0.f;
             Sums all{-INFINITY, 0.f};
@@ -109,6 +110,7 @@ __global__ void merge_kernel(AttentionCall call, RowsOf<Q> out) {
                     if (lane + i * kWarp < dim) total[i] = merged(total[i], share.a, sum[lane + i * kWarp], share.b);
                 all = {share.m, merged(all.l, share.a, s.l, share.b)};
             }
+            all = with_sink(call, head, all);
             for (int i = 0; i < kPerLane; ++i)
                 if (lane + i * kWarp < dim) result[lane + i * kWarp] = from_float<Q>(result_of(total[i], all));
         }

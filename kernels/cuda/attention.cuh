@@ -27,6 +27,12 @@ __device__ inline float merged(float first, float a, float second, float b) {
     return fused_multiply_add(second, b, product(first, a));
 }
 
+// Once all keys are in: a sink has a score and no value, so it adds to what is divided by and to nothing else.
+__device__ inline Sums with_sink(const AttentionCall& call, int head, const Sums& all) {
+    if (!call.kv.sinks) return all;
+    return {all.m, all.l + exp2f(call.kv.sinks[head] * kLog2E - base_of(all.m))};
+}
+
 // What a row gives: the values' sum over that of the weights. Merged splits and whole rows divide alike.
 __device__ inline float result_of(float sum, const Sums& all) { return quotient(sum, all.l); }
 

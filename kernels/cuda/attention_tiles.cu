@@ -204,12 +204,12 @@ __global__ void __launch_bounds__(kThreads, 2)
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             if (rows[h].position < 0) continue;
+            const Sums all = with_sink(call, rows[h].head, total.state[h]);
             Bf16* const to = out.row(rows[h].token * heads + rows[h].head) + lane % 4 * 2;
 #pragma unroll
             for (int n = 0; n < D / 8; ++n)
                 *reinterpret_cast<uint32_t*>(to + n * 8) =
-                    pack_bf16(result_of(total.acc[n][2 * h], total.state[h]),
-                              result_of(total.acc[n][2 * h + 1], total.state[h]));
+                    pack_bf16(result_of(total.acc[n][2 * h], all), result_of(total.acc[n][2 * h + 1], all));
         }
     }
 }

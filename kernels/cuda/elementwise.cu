@@ -64,6 +64,18 @@ __global__ void add_kernel(RowsOf<T> a, RowsOf<T> b, int64_t rows, int64_t n) {
     }
 }
 
+template <class T>
+__global__ void swiglu_oai_kernel(RowsOf<T> out, RowsOf<T> gate_up, int64_t rows, int64_t n, float alpha, float limit) {
+    const int64_t step = int64_t(gridDim.x) * blockDim.x;
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * n; i += step) {
+        const T* in = gate_up.row(i / n) + i % n;
+        const float gate = to_float(in[0]), up = to_float(in[n]);
+        const float g = gate > limit ? limit : gate; // NaN stays, here and below
+        const float u = up > limit ? limit : up < -limit ? -limit : up;
+        out.row(i / n)[i % n] = from_float<T>(g / (1.f + expf(-alpha * g)) * (u + 1.f));
+    }
+}
+
 // x (rows, n) *= sigmoid(gate), gate (rows, gates): n or 1
 template <class T>
 __global__ void sigmoid_kernel(RowsOf<T> x, RowsOf<T> gate, int64_t rows, int64_t n, int64_t gates) {
@@ -153,6 +165,16 @@ void silu(Stream stream, const pb_tensor& x) { map(stream, x, Silu{}); }
 void gelu_erf(Stream stream, const pb_tensor& x) { map(stream, x, ExactGelu{}); }
 void gelu_erf_mul(Stream stream, const pb_tensor& out, const pb_tensor& gate_up) {
     gate(stream, out, gate_up, ExactGelu{});
+}
+
+void swiglu_oai(Stream stream, const pb_tensor& out, const pb_tensor& gate_up, float alpha, float limit) {
+    const int64_t rows = row_count(out), n = row_width(out);
+    if (rows == 0) return;
+    with_type(out.dtype, [&](auto t) {
+        using T = decltype(t);
+        launch(swiglu_oai_kernel<T>, blocks_for(rows * n, kThreads), kThreads, 0, stream, rows_of<T>(out),
+               rows_of<T>(gate_up), rows, n, alpha, limit);
+    });
 }
 
 void sigmoid_mul(Stream stream, const pb_tensor& x, const pb_tensor& gate) {

@@ -87,7 +87,7 @@ void attend(const AttentionShape& s, const AttentionBatch& batch, const KvPages&
         const int64_t last = batch.positions[t], first = first_key(s, last);
         weights.resize(size_t(last - first + 1));
         for (int32_t h = 0; h < s.heads; ++h) {
-            double most = -std::numeric_limits<double>::infinity();
+            double most = kv.sinks ? double(kv.sinks[h]) : -std::numeric_limits<double>::infinity();
             for (int64_t key = first; key <= last; ++key) {
                 const uint8_t* k = at(s, kv, Half::Keys, table[key / s.block_size], key % s.block_size, h / group);
                 double score = 0;
@@ -98,7 +98,7 @@ void attend(const AttentionShape& s, const AttentionBatch& batch, const KvPages&
                 weights[size_t(key - first)] = score;
                 most = std::max(most, score);
             }
-            double total = 0;
+            double total = kv.sinks ? std::exp(double(kv.sinks[h]) - most) : 0;
             std::fill(sum.begin(), sum.end(), 0.0);
             for (int64_t key = first; key <= last; ++key) {
                 const uint8_t* v = at(s, kv, Half::Values, table[key / s.block_size], key % s.block_size, h / group);

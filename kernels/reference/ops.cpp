@@ -108,6 +108,17 @@ void gelu_erf_mul(float* out, const float* gate_up, int64_t rows, int64_t n) {
         }
 }
 
+void swiglu_oai(float* out, const float* gate_up, int64_t rows, int64_t n, float alpha, float limit) {
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t i = 0; i < n; ++i) {
+            double g = gate_up[r * 2 * n + i], u = gate_up[r * 2 * n + n + i];
+            if (g > limit) g = limit; // NaN stays
+            if (u > limit) u = limit;
+            if (u < -limit) u = -limit;
+            out[r * n + i] = float((u + 1) * g / (1 + std::exp(-double(alpha) * g)));
+        }
+}
+
 void sigmoid_mul(float* x, const float* gate, int64_t rows, int64_t n, int64_t gates) {
     for (int64_t r = 0; r < rows; ++r)
         for (int64_t i = 0; i < n; ++i)

@@ -1,5 +1,5 @@
-// Any quantization_config, shapes and bytes as a linear of an AWQ or GPTQ checkpoint: an error, or codes that stay in
-// their range, in an order that is a permutation.
+// Any quantization_config, shapes and bytes as a linear of an AWQ, GPTQ or MXFP4 checkpoint: an error, or codes that
+// stay in their range, in an order that is a permutation.
 //
 // Input: a byte each for the method, the bits, the group size's kind and value, rows, columns, where the piece is cut,
 // and which tensor has a wrong shape; then what the tensors hold, over and over.
@@ -64,10 +64,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::array<uint8_t, 8> head{};
     std::copy_n(data, std::min(size, head.size()), head.begin());
     const std::span<const uint8_t> rest(data + std::min(size, head.size()), size - std::min(size, head.size()));
-    const bool awq = head[0] % 2 == 0, by_group = head[0] / 2 % 2 == 1;
+    const bool awq = head[0] % 2 == 0, by_group = head[0] / 2 % 2 == 1, mxfp4 = head[0] >= 192;
     const char* const kGroups[] = {"-1", "16", "32", "128", "0", "9223372036854775807"};
     const auto format =
-        packed_format({{"quantization_config.quant_method", awq ? "awq" : "gptq"},
+        packed_format({{"quantization_config.quant_method", mxfp4 ? "mxfp4" : awq ? "awq" : "gptq"},
                        {"quantization_config.bits", std::to_string(head[1] % 12)},
                        {"quantization_config.group_size",
                         head[2] < 128 ? kGroups[head[2] % 6] : std::to_string(head[3])},
@@ -84,6 +84,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     from.add("m.qzeros", Encoding::kI32, {one_less(2, groups), rows / per}, rest);
     from.add("m.scales", wrong == 7 ? Encoding::kI64 : Encoding::kF16, {groups, one_less(3, rows)}, rest);
     from.add("m.g_idx", Encoding::kI32, {one_less(4, cols)}, rest);
+    from.add("m.weight_blocks", Encoding::kU8, {one_less(1, rows), cols / 32, one_less(2, 16)}, rest);
+    from.add("m.weight_scales", Encoding::kU8, {rows, one_less(3, cols / 32)}, rest);
     if (wrong > 7) { // one that deals whole groups
         std::vector<int32_t> by;
         for (int64_t c = 0; c < cols; ++c) by.push_back(static_cast<int32_t>(c / group));

@@ -4,7 +4,7 @@
   .venv-train/bin/python tests/golden/make_model_goldens.py [--keep] [CASE…]     (scripts/requirements-train.txt)
 
 --keep computes prompts' answers anew for the weights that are there: bamba's are of transformers 5, which norms each of
-its groups by itself (tests/random/requirements-transformers5.txt). For each case: models/<name>/ (config.json, safetensors), <name>.json (prompts and greedy ids) and
+its groups by itself, and gpt_oss's, since 4 does not read its limit (tests/random/requirements-transformers5.txt). For each case: models/<name>/ (config.json, safetensors), <name>.json (prompts and greedy ids) and
 logits/<name>/model.safetensors (f32 logits of every position of each prompt, computed in float32).
 """
 import json
@@ -88,6 +88,8 @@ CASES = {
                                     layer_types=["sliding_attention", "full_attention", "sliding_attention"])),
     "qwen2_moe": ("qwen2_moe", dict(LLAMA, num_hidden_layers=3, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=16, shared_expert_intermediate_size=24,
                                     mlp_only_layers=[1])),
+    "gpt_oss": ("gpt_oss", dict(LLAMA, head_dim=16, num_hidden_layers=3, num_local_experts=6, num_experts_per_tok=3, intermediate_size=24, sliding_window=8, swiglu_limit=1.5,
+                                rope_theta=150000.0, rope_scaling=dict(YARN, beta_fast=4.0, truncate=False))),
 }
 # Prompts of models whose frequencies depend on the length of the sequence, all within one set of them: those of 64 tokens,
 # and of sequences past the original 16.
@@ -117,8 +119,8 @@ def make(name, kind, settings, seed):
     how = "sdpa" if name == "falcon_alibi" else "eager"  # Falcon's eager attention adds the slopes twice
     auto = AutoModelForImageTextToText if kind == "mistral3" else AutoModelForCausalLM
     model = auto.from_config(config, attn_implementation=how).float().eval()
-    for p in model.parameters():  # norms and biases too, so that they matter
-        if p.dim() == 1:
+    for parameter, p in model.named_parameters():  # norms and biases too, so that they matter
+        if p.dim() == 1 or parameter.endswith("_bias"):
             p.data = p.data + 0.2 * torch.randn_like(p)
     return answered(name, model, kind, seed)
 

@@ -37,7 +37,7 @@ constexpr const char* kModels[] = {
     "bamba",      "opt_projected",  "gpt2_gelu",     "gpt2_silu",         "gemma2_gelu", "llama_dynamic",
     "phi3_longrope_long", "gpt_neox", "gpt_neox_sequential", "falcon", "falcon_alibi", "falcon_grouped",
     "falcon_one_norm", "stablelm", "stablelm_parallel", "phi", "starcoder2", "cohere", "cohere2", "olmo2", "granite",
-    "smollm3", "smollm3_windows", "qwen2_moe", "mistral3", "ministral"};
+    "smollm3", "smollm3_windows", "qwen2_moe", "mistral3", "ministral", "gpt_oss"};
 
 // The same models as llama.cpp's converter writes them (make_gguf_goldens.py).
 class GgufGolden : public ::testing::TestWithParam<const char*> {};
@@ -100,17 +100,18 @@ std::vector<Setting> settings() {
     for (const char* name : kModels)
         for (const char* attention : {"paged", "reference"}) out.push_back({name, attention, "auto", PB_F32});
     for (const char* name : {"llama_gqa_tied", "gpt2", "gemma2", "mixtral", "bamba", "gpt2_gelu", "gpt2_silu",
-                             "gemma2_gelu", "falcon_alibi", "qwen2_moe"}) // whose ops are not each other's
+                             "gemma2_gelu", "falcon_alibi", "qwen2_moe", "gpt_oss"}) // whose ops are not each other's
         for (const char* isa : {"plain", "avx2"}) out.push_back({name, "paged", isa, PB_F32});
     out.push_back({"llama_bf16", "paged", "plain", PB_F32});
     for (const char* attention : {"paged", "reference"}) out.push_back({"llama_bf16", attention, "auto", PB_BF16});
     return out;
 }
 
-// Linears of AWQ and GPTQ checkpoints: as real numbers they must give what transformers computes; as they are, with
-// activations of 8 bits, about that, and its greedy ids until two are nearly alike.
+// Linears of AWQ and GPTQ checkpoints, experts in MXFP4: as real numbers they must give what transformers computes; as
+// they are, with activations of 8 bits, about that, and its greedy ids until two are nearly alike.
 constexpr const char* kPacked[] = {"llama_awq", "llama_gptq", "llama_gptq_act", "llama_gptq_int8",
-                                   "llama_compressed_int4", "llama_compressed_zero", "llama_compressed_int8"};
+                                   "llama_compressed_int4", "llama_compressed_zero", "llama_compressed_int8",
+                                   "gpt_oss_mxfp4"};
 constexpr const char* kFp8[] = {"llama_fp8", "llama_compressed_fp8"}; // which become real numbers
 
 class PackedGolden : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};

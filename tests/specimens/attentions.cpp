@@ -33,12 +33,12 @@ class Softmax {
     void plan(Bound&, const pb_attention_batch&, void*) const {}
     void append_kv(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& k,
                    const pb_tensor& v) const noexcept {
-        kernels::reference::append_kv(bound, kernels::batch_of(batch), {kv.data, kv.page_stride}, k, v);
+        kernels::reference::append_kv(bound, kernels::batch_of(batch), kernels::pages_of(kv), k, v);
     }
     void run(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& out,
              const pb_tensor& q) const noexcept {
         for (uint32_t s = 0; s < batch.seq_count; ++s)
-            kernels::reference::attend(bound, kernels::batch_of(batch), {kv.data, kv.page_stride}, out, q, s,
+            kernels::reference::attend(bound, kernels::batch_of(batch), kernels::pages_of(kv), out, q, s,
                                        batch.query_starts[s], batch.query_starts[s + 1]);
     }
 
@@ -92,6 +92,15 @@ struct ForgetsTheSlopes : Softmax {
     }
 };
 
+struct ForgetsTheSinks : Softmax {
+    static constexpr uint32_t kCapabilities = PB_ATTENTION_SINKS;
+    void run(Bound& bound, const pb_attention_batch& batch, pb_kv_view kv, const pb_tensor& out,
+             const pb_tensor& q) const noexcept {
+        kv.sinks = nullptr;
+        Softmax::run(bound, batch, kv, out, q);
+    }
+};
+
 struct TreatsChunksOtherwise : Softmax {
     void run(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& out,
              const pb_tensor& q) const noexcept {
@@ -138,7 +147,7 @@ constexpr pb_component component(const char* name) {
 PATCHBAY_PLUGIN(component<Softmax>("healthy"), component<HasNoTag>("has_no_tag"),
                 component<TakesAnyDevice>("takes_any_device"), component<ScalesWrongly>("scales_wrongly"),
                 component<SeesPastItsWindow>("sees_past_its_window"),
-                component<ForgetsTheSlopes>("forgets_the_slopes"),
+                component<ForgetsTheSlopes>("forgets_the_slopes"), component<ForgetsTheSinks>("forgets_the_sinks"),
                 component<TreatsChunksOtherwise>("treats_chunks_otherwise"),
                 component<TreatsBatchesOtherwise>("treats_batches_otherwise"),
                 component<WritesIntoAFreePage>("writes_into_a_free_page"),

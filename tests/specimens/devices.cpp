@@ -246,6 +246,7 @@ PATCHBAY_PLUGIN(component<Loops>("healthy"), component<specimens::Recorder>("hea
                 component<specimens::GelusByTanh<Loops>>("gelus_by_tanh"),
                 component<specimens::GelusExactlyTheOtherHalf<Loops>>("gelus_exactly_the_other_half"),
                 component<specimens::OpensEveryGate<Loops>>("opens_every_gate"),
+                component<specimens::ClampsNoGate<Loops>>("clamps_no_gate"),
                 component<specimens::AddsTheFactor<Loops>>("adds_the_factor"),
                 component<specimens::CapsHard<Loops>>("caps_hard"),
                 component<specimens::RanksFromTheLeast<Loops>>("ranks_from_the_least"),

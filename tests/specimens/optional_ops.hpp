@@ -106,6 +106,20 @@ struct OpensEveryGate : Device {
 };
 
 template <class Device>
+struct ClampsNoGate : Device {
+    ClampsNoGate() {
+        this->ops_.swiglu_oai = [](void*, const pb_tensor* out, const pb_tensor* in, float alpha, float limit) {
+            const int64_t n = out->shape[1];
+            for (int64_t t = 0; t < out->shape[0]; ++t)
+                for (int64_t i = 0; i < n; ++i) {
+                    const float gate = row(*in, t)[i], up = std::clamp(row(*in, t)[n + i], -limit, limit);
+                    row(*out, t)[i] = (up + 1) * gate / (1 + std::exp(-alpha * gate));
+                }
+        };
+    }
+};
+
+template <class Device>
 struct AddsTheFactor : Device {
     AddsTheFactor() {
         this->ops_.scale = [](void*, const pb_tensor* x, float factor) {

@@ -37,6 +37,9 @@ Result<> ModelRunner::check_like(const host::Component& model, const pb_model_fa
         PB_CHECK(host::checked<&pb_model::kv_spec>(model, layer, &kv));
         if (kv.slopes || kv_->layers()[layer].slopes) // which attention reads from the model that it was bound for
             return fail(StatusCode::kUnsupported, "models with ALiBi are not swapped live (start the engine with it)");
+        if ((kv.sinks != 0) != (kv_->layers()[layer].sinks != 0))
+            return fail("its layer " + std::to_string(layer) + (kv.sinks ? " has" : " has no") +
+                        " attention sinks, unlike that of the model that runs (start the engine with it)");
         if (!equal(kv, kv_->layers()[layer]))
             return fail("its layer " + std::to_string(layer) + " keeps other KV than that of the model that runs (" +
                         std::to_string(kv.kv_heads) + " heads of " + std::to_string(kv.head_dim) + ", expected " +
@@ -73,6 +76,7 @@ void ModelRunner::use_model(const host::Component& model, LoadedWeights& weights
 
 void ModelRunner::release(LoadedWeights& weights) const {
     for (pb_weight* w : weights.owned) device_.call<&pb_device::release>(w);
+    weights.sinks.release(device_);
     weights = {};
 }
 

@@ -49,7 +49,7 @@ void ModelRunner::attend(void* self, uint32_t layer, const pb_tensor* out, const
     if (!runner->info_.computes) return runner->capturing_ ? void() : runner->charge_attention(layer);
     const KvLayers::BoundAttention& bound = *runner->kv_->bound_of(layer);
     const pb_attention_batch& batch = runner->batches_[bound.group];
-    const pb_kv_view view = runner->kv_->view(layer);
+    const pb_kv_view view = runner->kv_->view(layer, runner->loaded_.sinks.of(layer));
     const host::Component& attention = *runner->attention_;
     CallTimes& times = runner->times_;
     if (k) timed(runner->clock_, times.attention_append, [&] {
@@ -77,7 +77,7 @@ void ModelRunner::state(void* self, uint32_t layer, pb_state* out) {
     auto* runner = static_cast<ModelRunner*>(self);
     if (!runner->keeps(layer, kv::GroupKind::kRecurrent)) return;
     pb_state state = runner->states_[runner->kv_->group_of(layer) - runner->form_.token_groups];
-    const pb_kv_view view = runner->kv_->view(layer);
+    const pb_kv_view view = runner->kv_->view(layer, nullptr);
     state.data = view.data;
     state.page_stride = view.page_stride;
     state.page_count = view.page_count;

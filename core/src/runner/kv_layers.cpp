@@ -13,7 +13,7 @@ pb_attention_spec spec_of(const pb_kv_spec& kv, const KvForm& form, size_t layer
     return {sizeof(pb_attention_spec), kv.heads, kv.kv_heads, kv.head_dim, form.block_size,
             kv.kind == PB_KV_SLIDING ? kv.sliding_window : 0, form.activation_dtype, form.kv_dtypes[layer], kv.scale,
             kv.soft_cap, form.device.c_str(), form.max_seqs, form.max_tokens, form.max_seq_len, form.simulated,
-            kv.slopes};
+            kv.slopes, kv.sinks != 0, 0};
 }
 
 // Which layer's KV it attends over, if that is not its own.
@@ -70,6 +70,9 @@ Result<kv::LayerKv> KvLayers::describe(const host::Component& attention, const p
         return fail(StatusCode::kUnsupported, "adds to scores by distance (ALiBi), which " +
                                                   std::string(attention.label()) +
                                                   " does not do (choose paged or reference, on the device cpu)");
+    if (spec.sinks && !(attention.table<pb_attention>()->capabilities & PB_ATTENTION_SINKS))
+        return fail(StatusCode::kUnsupported, "has attention sinks, which " + std::string(attention.label()) +
+                                                  " does not do (paged, paged_cuda and reference do)");
     pb_attention_layout layout = sized<pb_attention_layout>();
     PB_CHECK(host::checked<&pb_attention::describe>(attention, &spec, &layout));
     if (layout.page_bytes == 0)
@@ -131,7 +134,8 @@ Result<> KvLayers::bind(std::span<const pb_kv_spec> layers, const KvForm& form, 
         const auto found = std::find_if(specs_.begin(), specs_.end(), [&](const auto& other) {
             return other.second == group_of(i) && other.first.heads == spec.heads &&
                    other.first.kv_dtype == spec.kv_dtype && other.first.scale == spec.scale &&
-                   other.first.soft_cap == spec.soft_cap && other.first.slopes == spec.slopes;
+                   other.first.soft_cap == spec.soft_cap && other.first.slopes == spec.slopes &&
+                   other.first.sinks == spec.sinks;
         });
         bound_of_.push_back(static_cast<int32_t>(found - specs_.begin()));
         if (found == specs_.end()) specs_.emplace_back(spec, group_of(i));
@@ -202,10 +206,10 @@ Result<> KvLayers::allocate(uint32_t pages) {
     return device_.checked<&pb_device::alloc>(uint64_t{pages} * grouping_.page_bytes, &memory_);
 }
 
-pb_kv_view KvLayers::view(uint32_t layer) const {
+pb_kv_view KvLayers::view(uint32_t layer, const float* sinks) const {
     uint8_t* const memory = static_cast<uint8_t*>(pool_->memory_);
     return {sizeof(pb_kv_view), 0, memory ? memory + grouping_.layers[layer].offset : nullptr, grouping_.page_bytes,
-            page_count(), layer};
+            page_count(), layer, sinks};
 }
 
 void* KvLayers::page(kv::BlockId id) const {

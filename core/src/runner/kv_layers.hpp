@@ -24,7 +24,7 @@ struct KvForm { // what a page of tokens holds
 
 class KvLayers {
   public:
-    struct BoundAttention { // for layers of one group, dtype, scale and soft cap
+    struct BoundAttention { // for layers of one group, dtype, scale and soft cap, with sinks or without
         void *self, *plan_buffer;
         uint32_t group;
     };
@@ -63,7 +63,7 @@ class KvLayers {
     }
     bool keeps_its_own(uint32_t layer) const { return !shares_[layer]; } // else k and v are another layer's
     uint32_t group_of(uint32_t layer) const { return grouping_.layers[layer].group; }
-    pb_kv_view view(uint32_t layer) const;
+    pb_kv_view view(uint32_t layer, const float* sinks) const; // sinks: the layer's, null: none
     void* page(kv::BlockId) const; // of all layers; null on a device that computes nothing
 
   private:

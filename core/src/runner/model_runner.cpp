@@ -353,6 +353,7 @@ Result<> ModelRunner::load_weights(const host::Component& model, const weights::
     const pb_group alone{sizeof(pb_group), 0, 1, 0, nullptr, nullptr, nullptr, nullptr};
     const pb_group& group = ranks_ ? ranks_->wire() : alone;
     const uint32_t count = host::call<&pb_model::weight_count>(model);
+    PB_TRY(into.sinks, AttentionSinks::of(model, facts_.layer_count));
     weights::LoadedWeight loaded;
     std::vector<float> filled;
     std::map<std::string, uint64_t> params_by_form; // of linears
@@ -377,21 +378,24 @@ Result<> ModelRunner::load_weights(const host::Component& model, const weights::
             loaded = {.dtype = PB_F32, .rows = 1, .cols = spec.cols, .data = std::as_bytes(std::span(filled)),
                       .memory = std::move(loaded.memory)};
         } else {
-            PB_TRY(loaded,
-                   source.load(spec, form_of(spec, wanted, facts_.vocab_size), group.rank,
-                               group.size, std::move(loaded)));
+            const weights::WeightForm form =
+                into.sinks.are_in(i) ? weights::WeightForm{} : form_of(spec, wanted, facts_.vocab_size);
+            PB_TRY(loaded, source.load(spec, form, group.rank, group.size, std::move(loaded)));
         }
         Result<pb_weight*> prepared = fail("nothing was prepared");
+        Result<> sinks_placed;
         uint64_t bytes = 0;
         const bool ran = run([&] {
             prepared = prepare(model, spec, loaded);
             if (prepared) bytes = device_.call<&pb_device::weight_bytes>(*prepared);
+            if (prepared && info_.computes) sinks_placed = into.sinks.place(device_, i, loaded.data);
         });
         if (!ran) return fail(StatusCode::kUnavailable, "the engine has stopped");
         PB_TRY(pb_weight* const weight, std::move(prepared));
         source.forget(spec); // in the device's memory it is there once more
         into.by_spec.push_back(weight);
         into.owned.push_back(weight);
+        PB_CHECK(sinks_placed);
         into.bytes += bytes;
         if (spec.role == PB_WEIGHT_LINEAR || spec.uses >> PB_WEIGHT_LINEAR & 1) {
             const uint64_t params = static_cast<uint64_t>(loaded.rows) * static_cast<uint64_t>(loaded.cols);

@@ -12,6 +12,7 @@
 #include "base/result.hpp"
 #include "config/engine_config.hpp"
 #include "host/component.hpp"
+#include "runner/attention_sinks.hpp"
 #include "runner/batch.hpp"
 #include "runner/call_times.hpp"
 #include "runner/device_sampling.hpp"
@@ -82,6 +83,7 @@ using BetweenSteps = std::function<bool(const std::function<void()>&)>;
 struct LoadedWeights { // of a model, on the device
     std::vector<pb_weight*> by_spec; // aliases repeat
     std::vector<pb_weight*> owned;   // released once each
+    AttentionSinks sinks;            // likewise
     uint64_t bytes = 0;
     ModelWork work;
     std::string form;                // that most of the linears have: "int4 g32"

@@ -8,6 +8,7 @@
 #include "weights/gguf_model.hpp"
 #include "weights/mapped_file.hpp"
 #include "weights/safetensors.hpp"
+#include "weights/stacked_experts.hpp"
 
 namespace patchbay::weights {
 namespace {
@@ -46,8 +47,12 @@ class Safetensors final : public Checkpoint {
 
     Result<TensorView> tensor(const std::string& name) const override {
         const auto at = places_.find(name);
-        if (at == places_.end())
-            return fail("no tensor '" + name + "' in the checkpoint" + did_you_mean(name, names()));
+        if (at == places_.end()) {
+            const auto one = expert(name);
+            if (!one) return fail("no tensor '" + name + "' in the checkpoint" + did_you_mean(name, names()));
+            PB_TRY(const TensorView all, tensor(one->tensor));
+            return expert_view(*one, all);
+        }
         const auto& [file, entry] = at->second;
         const auto encoding = encoding_of(entry.dtype);
         if (!encoding)
@@ -57,12 +62,10 @@ class Safetensors final : public Checkpoint {
         return TensorView{*encoding, entry.shape, data, entry.end - entry.begin};
     }
 
-    bool has(const std::string& name) const override { return places_.contains(name); }
+    bool has(const std::string& name) const override { return places_.contains(name) || expert(name).has_value(); }
     void forget(const std::string& name) const override {
-        if (const auto at = places_.find(name); at != places_.end()) {
-            const auto& [file, entry] = at->second;
-            MappedFile::forget(files_[file].mapping.bytes().subspan(entry.begin, entry.end - entry.begin));
-        }
+        if (!has(name)) return;
+        if (const auto view = tensor(name)) MappedFile::forget({view->data, view->bytes});
     }
 
     std::vector<std::string> names() const override {
@@ -72,6 +75,13 @@ class Safetensors final : public Checkpoint {
     }
 
   private:
+    // Of an expert that is a part of a tensor here.
+    std::optional<StackedExpert> expert(const std::string& name) const {
+        auto one = stacked_expert(name);
+        const auto at = one ? places_.find(one->tensor) : places_.end();
+        return at != places_.end() && has_expert(*one, at->second.entry.shape) ? one : std::nullopt;
+    }
+
     struct File {
         fs::path path;
         MappedFile mapping;

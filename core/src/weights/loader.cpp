@@ -176,7 +176,8 @@ std::optional<std::string> WeightSource::packed_module(const std::string& name) 
         if (!view || view->encoding != Encoding::kI8) return std::nullopt;
         return stored.substr(0, stored.size() - kWeight.size());
     }
-    const std::string_view kind = compressed ? ".weight_packed" : ".qweight";
+    const bool mxfp4 = packed_ && packed_->method == PackedFormat::Method::kMxfp4;
+    const std::string_view kind = mxfp4 ? ".weight_blocks" : compressed ? ".weight_packed" : ".qweight";
     const std::string packed = stored_name(name.substr(0, name.size() - kWeight.size()) + std::string(kind));
     if (!checkpoint_->has(packed)) return std::nullopt;
     return packed.substr(0, packed.size() - kind.size());
@@ -248,7 +249,7 @@ Result<Share> WeightSource::share(const pb_weight_spec& spec, uint32_t rank, uin
             if (!packed_)
                 return fail("there is '" + *module + ".qweight' in place of '" + name +
                             "', but config.json has no quantization_config that says how it is packed");
-            if (!order.is_plain())
+            if (!order.is_plain() && !packed_->takes_row_orders())
                 return fail("'" + *module + "' is " + packed_->name() + ", and the model takes its rows in an order " +
                             "of their own, which is not supported (take real weights)");
             PB_TRY(out.packed.back(), packed_codes(*packed_, *checkpoint_, *module, out.pieces.back()));
@@ -381,13 +382,14 @@ void WeightSource::forget(const pb_weight_spec& spec) const {
     for (uint32_t i = 0; i < std::min<uint32_t>(spec.part_count, PB_MAX_FUSED); ++i) {
         const std::string name = text_of(spec.parts[i].name);
         if (const auto module = packed_module(name))
-            for (const char* kind : {".qweight", ".scales", ".qzeros", ".weight_packed", ".weight", ".weight_scale"})
+            for (const char* kind : {".qweight", ".scales", ".qzeros", ".weight_packed", ".weight", ".weight_scale",
+                                     ".weight_blocks", ".weight_scales"})
                 checkpoint_->forget(*module + kind);
         else checkpoint_->forget(stored_name(name));
     }
 }
 
-// AWQ and GPTQ leave the head real, and what the model wants exact.
+// AWQ and GPTQ leave the head real, and what the model wants exact; of MXFP4 checkpoints the experts are codes.
 Result<LoadedWeight> WeightSource::outline(const pb_weight_spec& spec, const Share& share, const WeightForm& form,
                                            LoadMemory memory) const {
     LoadedWeight out{spec.offset != 0 ? PB_F32 : form.dtype, share.rows, share.cols, {}, {}, 0, {}, {}, {},
@@ -395,11 +397,12 @@ Result<LoadedWeight> WeightSource::outline(const pb_weight_spec& spec, const Sha
     if (spec.role == PB_WEIGHT_LINEAR || spec.uses >> PB_WEIGHT_LINEAR & 1) {
         const bool rounded = form.quantization == Quantization::kInt8 || form.quantization == Quantization::kInt4;
         const bool head = share.rows == vocab_size_;
+        const bool left_real = packed_ && packed_->method == PackedFormat::Method::kMxfp4 && !(spec.share > 0);
         if (rounded) {
             out.dtype = form.quantization == Quantization::kInt4 ? PB_I4 : PB_I8;
             out.group = form.stored_group();
         } else if (form.quantization == Quantization::kAsStored && packed_ && packed_->is_integers() && !head &&
-                   !spec.exact) {
+                   !left_real && !spec.exact) {
             out.dtype = packed_->bits == 4 ? PB_I4 : PB_I8;
             out.group = packed_->device_group(out.cols);
         }

@@ -112,9 +112,10 @@ Result<std::optional<PackedFormat>> packed_format(const FlatConfig& config) {
         PB_TRY(out, method == "fp8" ? fp8_format(config) : compressed_format(config));
         return std::optional(out);
     }
+    if (method == "mxfp4") return std::optional(PackedFormat{Method::kMxfp4, 8, 32, 0, Columns::kInOrder});
     if (method != "awq" && method != "gptq")
         return unread("quant_method", method,
-                      "awq, gptq, compressed-tensors or fp8 (or real weights, which quantization: int8 rounds)");
+                      "awq, gptq, compressed-tensors, fp8 or mxfp4 (or real weights, which quantization: int8 rounds)");
     PB_TRY(const int64_t bits, integer(config, "bits", "4"));
     PB_TRY(out.group_size, integer(config, "group_size", "128"));
     if (out.group_size < 1 && out.group_size != -1)

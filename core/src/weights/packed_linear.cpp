@@ -5,6 +5,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "weights/mxfp4.hpp"
+
 namespace patchbay::weights {
 namespace {
 
@@ -217,6 +219,7 @@ const char* PackedFormat::name() const {
         case Method::kGptq: return "gptq";
         case Method::kCompressed: return "compressed-tensors";
         case Method::kFp8: return "fp8";
+        case Method::kMxfp4: return "mxfp4";
     }
     return "";
 }
@@ -252,6 +255,7 @@ Result<std::shared_ptr<const BlockScales>> fp8_scales(const std::optional<Packed
 
 Result<std::shared_ptr<const CodeSource>> packed_codes(const PackedFormat& format, const Checkpoint& from,
                                                        const std::string& module, const Piece& piece) {
+    if (format.method == PackedFormat::Method::kMxfp4) return mxfp4_codes(from, module, piece);
     const int64_t rows = piece.shape[0], cols = piece.shape[1], per_word = 32 / format.bits;
     const bool awq = format.method == PackedFormat::Method::kAwq;
     const int64_t group_size = format.group_size < 0 ? cols : std::min(format.group_size, cols);

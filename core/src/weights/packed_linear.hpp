@@ -17,8 +17,8 @@
 namespace patchbay::weights {
 
 struct PackedFormat {
-    enum class Method { kAwq, kGptq, kCompressed, kFp8 } method;
-    uint32_t bits;        // 4 or 8; of AWQ 4
+    enum class Method { kAwq, kGptq, kCompressed, kFp8, kMxfp4 } method;
+    uint32_t bits;        // of a code, 4 or 8; of AWQ 4; of MXFP4 8, though it stores numbers of 4
     int64_t group_size;   // columns; −1: all of them
     uint32_t zero_short;  // added to stored zero points: 1 in GPTQ's first format, else 0
     enum class Columns { kInOrder, kByGroup } columns;  // kByGroup: g_idx says which group each is in
@@ -29,7 +29,8 @@ struct PackedFormat {
     const char* name() const;
     // Of kFp8: rows and columns that share a scale; 0: all of them.
     int64_t block_rows = 0, block_cols = 0;
-    bool is_integers() const { return method != Method::kFp8; }
+    bool is_integers() const { return method != Method::kFp8; } // becomes codes
+    bool takes_row_orders() const { return method == Method::kMxfp4; } // a model may take rows in an order of their own
 };
 // The scales of an fp8 tensor of this name and shape: of each block_rows rows and block_cols columns one.
 Result<std::shared_ptr<const BlockScales>> fp8_scales(const std::optional<PackedFormat>&, const Checkpoint&,
@@ -38,7 +39,7 @@ Result<std::shared_ptr<const BlockScales>> fp8_scales(const std::optional<Packed
 Result<std::optional<PackedFormat>> packed_format(const FlatConfig&);
 
 // A piece of the linear that is stored as `module`.qweight, .qzeros, .scales and, for kByGroup, .g_idx; of compressed-
-// tensors as .weight_packed (or .weight, of int8), .weight_scale and perhaps .weight_zero_point.
+// tensors as .weight_packed (or .weight, of int8), .weight_scale and perhaps .weight_zero_point; of MXFP4: mxfp4.hpp.
 Result<std::shared_ptr<const CodeSource>> packed_codes(const PackedFormat&, const Checkpoint&,
                                                        const std::string& module, const Piece&);
 

@@ -41,17 +41,21 @@ int64_t stored_row(const Piece& piece, const TensorView& view, int64_t r) {
 
 namespace {
 
-// Rows [begin, end) of the piece, which lies by columns.
+// Rows [begin, end) of the piece, which lies by columns: from each, the numbers between the first of them and the last.
 void read_columns(const Piece& piece, const TensorView& view, pb_dtype wanted, std::byte* target, int64_t begin,
                   int64_t end) {
     const auto bytes = static_cast<size_t>(dtype_bytes(wanted));
-    std::vector<std::byte> column(static_cast<size_t>(end - begin) * bytes);
+    std::vector<int64_t> rows;
+    for (int64_t r = begin; r < end; ++r) rows.push_back(stored_row(piece, view, piece.row + r));
+    const auto [least, most] = std::ranges::minmax(rows);
+    std::vector<std::byte> column(static_cast<size_t>(most - least + 1) * bytes);
     for (int64_t c = 0; c < piece.cols; ++c) {
-        const int64_t first = (piece.col + c) * piece.shape[0] + piece.row + begin;
-        decode(view.encoding, view.data, first, end - begin, wanted, column.data());
+        decode(view.encoding, view.data, (piece.col + c) * piece.shape[0] + least, most - least + 1, wanted,
+               column.data());
         for (int64_t r = begin; r < end; ++r)
             std::memcpy(target + static_cast<size_t>(r * piece.cols + c) * bytes,
-                        column.data() + static_cast<size_t>(r - begin) * bytes, bytes);
+                        column.data() + static_cast<size_t>(rows[static_cast<size_t>(r - begin)] - least) * bytes,
+                        bytes);
     }
 }
 

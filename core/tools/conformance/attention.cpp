@@ -189,6 +189,16 @@ Outcome slopes(Subject& subject) {
     });
 }
 
+// Sinks below the scores, among them and above them all, which leave little of the values.
+Outcome sinks(Subject& subject) {
+    if (!(subject.table<pb_attention>().capabilities & PB_ATTENTION_SINKS)) return Outcome::skip("it takes no sinks");
+    return for_each_shape(subject, 1, [](const host::Component& c, Shape shape) -> Outcome {
+        constexpr float kSinks[] = {0.5f, -40, 3, 12};
+        for (uint32_t h = 0; h < shape.heads; ++h) shape.sinks.push_back(kSinks[h % std::size(kSinks)]);
+        return whole_prompts(c, shape);
+    });
+}
+
 // A prompt in chunks, then token by token, with pages that the next sequence has not reached poisoned throughout.
 Outcome chunks(Subject& subject) {
     return for_each_shape(subject, 1, [](const host::Component& c, const Shape& shape) -> Outcome {
@@ -265,6 +275,7 @@ constexpr Check kChecks[] = {
      "computes softmax(q k) v of a causal prompt, within 1e-4 of double (KV in bf16: 5e-3, in codes: 1e-2)", exact},
     {"attention.window", "sees no further back than its sliding window", window},
     {"attention.slopes", "adds to a score what the key's distance makes, where it says that it can", slopes},
+    {"attention.sinks", "adds each head's sink to what its softmax divides by, where it says that it can", sinks},
     {"attention.chunks", "gives the bits of a whole prompt when it comes in chunks, over poisoned pages", chunks},
     {"attention.batch", "gives a sequence the same bits alone and in a batch, on one thread and two", batch},
     {"attention.pages", "writes into the slots that it is given and nowhere else", pages},

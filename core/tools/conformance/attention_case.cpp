@@ -31,7 +31,9 @@ pb_attention_spec Shape::spec() const {
             kMaxTokens,
             kMaxTokens,
             0,
-            slopes.empty() ? nullptr : slopes.data()};
+            slopes.empty() ? nullptr : slopes.data(),
+            !sinks.empty(),
+            0};
 }
 
 Tokens random_tokens(uint64_t seed, const Shape& shape, uint32_t length) {
@@ -85,6 +87,7 @@ std::vector<double> attend(const Shape& shape, const Tokens& t, uint32_t token) 
             const double slope = shape.slopes.empty() ? 0 : shape.slopes[h];
             scores.push_back(dot * shape.spec().scale + slope * (static_cast<double>(j) - token));
         }
+        if (!shape.sinks.empty()) scores.push_back(shape.sinks[h]); // of a key without a value
         const double most = *std::max_element(scores.begin(), scores.end());
         double sum = 0;
         for (double& s : scores) sum += s = std::exp(s - most);
@@ -111,6 +114,7 @@ Result<Pages> Pages::create(const host::Component& c, const Shape& shape, uint32
     if (shape.device) {
         PB_TRY(out.memory_there_, send(*shape.device, out.memory_));
         PB_TRY(out.plan_there_, send(*shape.device, out.plan_));
+        PB_TRY(out.sinks_there_, send(*shape.device, out.shape_.sinks));
     }
     return out;
 }
@@ -124,6 +128,7 @@ Pages::Pages(Pages&& o) noexcept
       plan_(std::move(o.plan_)),
       memory_there_(std::move(o.memory_there_)),
       plan_there_(std::move(o.plan_there_)),
+      sinks_there_(std::move(o.sinks_there_)),
       blocks_(std::move(o.blocks_)),
       taken_(o.taken_),
       pages_(o.pages_) {}
@@ -199,7 +204,7 @@ Result<std::vector<float>> Pages::step(const std::vector<Part>& parts, Write wri
 Result<> Pages::compute(const Step& s) {
     const int64_t tokens = s.batch.token_count, heads = shape_.heads, kv_heads = shape_.kv_heads, dim = shape_.head_dim;
     const pb_kv_view kv{sizeof(pb_kv_view),  0,      reinterpret_cast<uint8_t*>(memory_.data()),
-                        layout_.page_bytes, pages_, 0};
+                        layout_.page_bytes, pages_, 0,      shape_.sinks.empty() ? nullptr : shape_.sinks.data()};
     const pb_tensor qt = tensor(s.q->data(), PB_F32, {tokens, heads, dim}),
                     ot = tensor(s.out->data(), PB_F32, {tokens, heads, dim});
     const pb_tensor kt = tensor(s.k->data(), PB_F32, {tokens, kv_heads, dim}),
@@ -237,7 +242,8 @@ Result<> Pages::compute_there(const Step& s) {
     b.device = {starts->at<int32_t>(), lens->at<int32_t>(),  firsts->at<int32_t>(),
                 listed->at<int32_t>(), slots->at<int64_t>(), positions->at<int32_t>()};
     if (its.queue) b.queue = its.queue(device.self());
-    const pb_kv_view kv{sizeof(pb_kv_view), 0, memory_there_->at<uint8_t>(), layout_.page_bytes, pages_, 0};
+    const pb_kv_view kv{sizeof(pb_kv_view), 0, memory_there_->at<uint8_t>(), layout_.page_bytes, pages_, 0,
+                        shape_.sinks.empty() ? nullptr : sinks_there_->at<float>()};
     const pb_tensor qt = tensor(q->at<void>(), PB_F32, {tokens, heads, dim}, 1),
                     ot = tensor(out->at<void>(), PB_F32, {tokens, heads, dim}, 1),
                     kt = tensor(k->at<void>(), PB_F32, {tokens, kv_heads, dim}, 1),

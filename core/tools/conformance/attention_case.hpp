@@ -12,7 +12,7 @@ struct Shape {
     uint32_t heads = 4, kv_heads = 2, head_dim = 64, block_size = 16, window = 0;
     pb_dtype kv_dtype = PB_F32;
     const host::Component* device = nullptr; // null: "cpu", whose memory is the host's
-    std::vector<float> slopes; // of the heads; empty: none
+    std::vector<float> slopes, sinks; // of the heads; empty: none
     pb_attention_spec spec() const; // as long as this
 };
 
@@ -59,7 +59,7 @@ class Pages {
     void* bound_ = nullptr;
     std::vector<uint64_t> memory_; // 8-byte units, pages · page_bytes
     std::vector<uint64_t> plan_;
-    std::unique_ptr<DeviceBuffer> memory_there_, plan_there_; // of a device with memory of its own
+    std::unique_ptr<DeviceBuffer> memory_there_, plan_there_, sinks_there_; // of a device with memory of its own
     std::vector<std::vector<int32_t>> blocks_; // of each sequence
     uint32_t taken_ = 0, pages_ = 0;
 };

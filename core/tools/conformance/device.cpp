@@ -259,6 +259,7 @@ constexpr Check kChecks[] = {
     {"device.gelu_erf_mul", "gates by GELU's definition", [](Subject& s) { return exact(s, "gelu_erf_mul"); }},
     {"device.sigmoid_mul", "multiplies by the sigmoid of a gate, one for a row or for each element",
      [](Subject& s) { return exact(s, "sigmoid_mul"); }},
+    {"device.swiglu_oai", "gates by SwiGLU with clamped halves", [](Subject& s) { return exact(s, "swiglu_oai"); }},
     {"device.scale", "multiplies in place", [](Subject& s) { return exact(s, "scale"); }},
     {"device.soft_cap", "bends values below a cap", [](Subject& s) { return exact(s, "soft_cap"); }},
     {"device.top_k", "finds the greatest and their shares of the softmax",

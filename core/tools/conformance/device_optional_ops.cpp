@@ -64,9 +64,10 @@ OpCase in_place(const char* name, uint64_t seed, int64_t tokens, int64_t n, floa
     return {name, "of " + std::to_string(n), tokens, run, expected};
 }
 
-// out = f(gate) · up of both halves of a row.
-OpCase gate_op(const char* name, uint64_t seed, int64_t tokens, int64_t n,
-               const std::function<void(const pb_ops&, const pb_tensor*, const pb_tensor*)>& op, double (*f)(double)) {
+// out = f(gate, up) of both halves of a row.
+OpCase halves_op(const char* name, uint64_t seed, int64_t tokens, int64_t n,
+                 const std::function<void(const pb_ops&, const pb_tensor*, const pb_tensor*)>& op,
+                 const std::function<double(double, double)>& f) {
     Noise noise(seed);
     const Floats x = noise.reals(at(tokens * 2 * n), -6, 6);
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
@@ -78,10 +79,28 @@ OpCase gate_op(const char* name, uint64_t seed, int64_t tokens, int64_t n,
         const Floats in = b.rounded(x);
         Doubles out;
         for (int64_t t = 0; t < tokens; ++t)
-            for (int64_t i = 0; i < n; ++i) out.push_back(f(in[at(t * 2 * n + i)]) * in[at(t * 2 * n + n + i)]);
+            for (int64_t i = 0; i < n; ++i) out.push_back(f(in[at(t * 2 * n + i)], in[at(t * 2 * n + n + i)]));
         return out;
     };
     return {name, "of " + std::to_string(n), tokens, run, expected};
+}
+
+// out = f(gate) · up.
+OpCase gate_op(const char* name, uint64_t seed, int64_t tokens, int64_t n,
+               const std::function<void(const pb_ops&, const pb_tensor*, const pb_tensor*)>& op, double (*f)(double)) {
+    return halves_op(name, seed, tokens, n, op, [f](double gate, double up) { return f(gate) * up; });
+}
+
+// With a limit that some of its numbers are beyond.
+OpCase swiglu_oai(uint64_t seed, int64_t tokens, int64_t n) {
+    constexpr float kAlpha = 1.75f, kLimit = 3;
+    return halves_op(
+        "swiglu_oai", seed, tokens, n,
+        [](const pb_ops& o, const pb_tensor* out, const pb_tensor* x) { o.swiglu_oai(o.ctx, out, x, kAlpha, kLimit); },
+        [](double gate, double up) {
+            const double g = std::min(gate, double{kLimit}), u = std::clamp(up, -double{kLimit}, double{kLimit});
+            return (u + 1) * g / (1 + std::exp(-kAlpha * g));
+        });
 }
 
 // gates: n, or one for a row.
@@ -296,6 +315,7 @@ std::vector<OpCase> optional_op_cases() {
                 exact_gelu),
             sigmoid_mul(39, 5, 27, 27),
             sigmoid_mul(40, 4, 31, 1),
+            swiglu_oai(41, 5, 37),
             top_k(28, 6, 8, 2, 1),
             top_k(29, 5, 13, 4, 0),
             expert_linear(30, 9, 2, 1, 4, 24, 17, PB_F32),

@@ -193,7 +193,7 @@ Result<> fill(const host::Component& c, const pb_model& table, const pb_model_fa
     return {};
 }
 
-Result<> kv(const host::Component& c, const pb_model&, const pb_model_facts& f) {
+Result<> kv(const host::Component& c, const pb_model& m, const pb_model_facts& f) {
     for (uint32_t layer = 0; layer < f.layer_count; ++layer) {
         const std::string who = "layer " + std::to_string(layer) + " ";
         PB_TRY(const pb_kv_spec s, (filled<&pb_model::kv_spec, pb_kv_spec>(c, layer)));
@@ -210,6 +210,12 @@ Result<> kv(const host::Component& c, const pb_model&, const pb_model_facts& f) 
         if (s.kv_source_layer > layer)
             return fail(who + "shares the KV of layer " + std::to_string(s.kv_source_layer - 1) +
                                           ", expected an earlier one's");
+        if (s.sinks == 0) continue;
+        const std::string where = who + "has its sinks in weight " + std::to_string(s.sinks - 1) + ", ";
+        if (s.sinks > m.weight_count(c.self())) return fail(where + "which is not there");
+        PB_TRY(const pb_weight_spec w, (filled<&pb_model::weight, pb_weight_spec>(c, s.sinks - 1)));
+        if (w.role != PB_WEIGHT_VECTOR || w.cols != s.heads)
+            return fail(where + "expected a vector of its " + std::to_string(s.heads) + " heads");
     }
     return {};
 }

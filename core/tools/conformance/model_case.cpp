@@ -85,6 +85,8 @@ Result<> ModelCase::draw_weights() {
 Result<> ModelCase::lay_out_kv() {
     for (uint32_t layer = 0; layer < facts_.layer_count; ++layer) {
         PB_TRY(const pb_kv_spec s, (filled<&pb_model::kv_spec, pb_kv_spec>(component_, layer)));
+        if (s.sinks > weights_.size() || (s.sinks && weights_[s.sinks - 1]->values.size() != s.heads))
+            return fail("layer " + std::to_string(layer) + " has no sinks of its heads in the weight that it names");
         kv_.push_back(s);
         const uint64_t bytes =
             s.kind == PB_KV_RECURRENT ? 0 : kernels::reference::page_bytes(shape_of(s, kBlock)) * (kMaxTokens / kBlock);
@@ -218,7 +220,8 @@ void ModelCase::attend(uint32_t layer, const pb_tensor& out, const pb_tensor& q,
                                         .slot_mapping = slots.data(),
                                         .positions = positions_.data()};
     const kernels::KvPages pages{reinterpret_cast<uint8_t*>(pages_[from].data()),
-                                 kernels::reference::page_bytes(shape)};
+                                 kernels::reference::page_bytes(shape),
+                                 s.sinks ? weights_[s.sinks - 1]->values.data() : nullptr};
     if (k) kernels::reference::append_kv(shape, batch, pages, *k, *v);
     kernels::reference::attend(shape, batch, pages, out, q, 0, 0, static_cast<int32_t>(tokens));
 }

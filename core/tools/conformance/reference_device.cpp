@@ -118,6 +118,11 @@ struct Kernels {
         reference::gelu_erf_mul(to.data(), from.data(), to.rows(), to.width());
         to.write_back();
     }
+    static void swiglu_oai(Device&, const pb_tensor* out, const pb_tensor* gate_up, float alpha, float limit) {
+        Dense from(*gate_up), to(*out);
+        reference::swiglu_oai(to.data(), from.data(), to.rows(), to.width(), alpha, limit);
+        to.write_back();
+    }
     static void sigmoid_mul(Device&, const pb_tensor* x, const pb_tensor* gate) {
         Dense to(*x), from(*gate);
         reference::sigmoid_mul(to.data(), from.data(), to.rows(), to.width(), from.width());

@@ -32,12 +32,13 @@ struct AttentionBatch {
     int64_t table_length(uint32_t seq) const { return int64_t{block_starts[seq + 1]} - block_starts[seq]; }
 };
 
-struct KvPages {
+struct KvPages { // of one layer
     uint8_t* data = nullptr;
-    uint64_t page_stride = 0; // bytes
+    uint64_t page_stride = 0;     // bytes
+    const float* sinks = nullptr; // (heads): e^sinks[h] is added to what a softmax of head h divides by; nullptr: none
 };
 
-// From pb_attention_spec and pb_attention_batch, whose headers kernels do not include.
+// From pb_attention_spec, pb_attention_batch and pb_kv_view, whose headers kernels do not include.
 template <class Spec>
 constexpr AttentionShape shape_of(const Spec& s) {
     return {.heads = int32_t(s.heads),
@@ -60,6 +61,11 @@ constexpr AttentionBatch batch_of(const Batch& b) {
             .blocks = b.blocks,
             .slot_mapping = b.slot_mapping,
             .positions = b.positions};
+}
+
+template <class View>
+constexpr KvPages pages_of(const View& v) {
+    return {.data = v.data, .page_stride = v.page_stride, .sinks = v.sinks};
 }
 
 // The first key that the token at `position` sees.

@@ -120,6 +120,7 @@ void silu(const Machine&, const pb_tensor& x);
 void gelu_erf(const Machine&, const pb_tensor& x);
 void gelu_erf_mul(const Machine&, const pb_tensor& out, const pb_tensor& gate_up);
 void sigmoid_mul(const Machine&, const pb_tensor& x, const pb_tensor& gate);
+void swiglu_oai(const Machine&, const pb_tensor& out, const pb_tensor& gate_up, float alpha, float limit);
 void scale(const Machine&, const pb_tensor& x, float factor);
 void soft_cap(const Machine&, const pb_tensor& x, float cap);
 enum class Gate { kSilu, kGeluTanh };

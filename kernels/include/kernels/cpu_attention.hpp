@@ -47,6 +47,7 @@ class CpuAttention {
     AttendPart part_of(const Call&, const Tile&) const;
     void attend_split(const Tile&, AttendPart&, int64_t split, int64_t ahead, const AttendState&) const;
     void finish_tile(const Call&, const Tile&);
+    void add_sinks(const Call&, const Tile&, const AttendState&) const;
 
     Machine machine_;
     AttentionShape shape_;

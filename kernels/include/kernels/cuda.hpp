@@ -38,6 +38,7 @@ void silu(Stream, const pb_tensor& x);
 void gelu_erf(Stream, const pb_tensor& x);
 void gelu_erf_mul(Stream, const pb_tensor& out, const pb_tensor& gate_up);
 void sigmoid_mul(Stream, const pb_tensor& x, const pb_tensor& gate);
+void swiglu_oai(Stream, const pb_tensor& out, const pb_tensor& gate_up, float alpha, float limit);
 void scale(Stream, const pb_tensor& x, float factor);
 void soft_cap(Stream, const pb_tensor& x, float cap);
 void top_k(Stream, const pb_tensor& ids, const pb_tensor& weights, const pb_tensor& logits, bool sum_to_one);

@@ -35,6 +35,7 @@ void soft_cap(float* x, float cap, int64_t n);
 // out (rows, n) = gelu_tanh(gate_up[:, :n]) · gate_up[:, n:]; gate_up (rows, 2 n)
 void gelu_tanh_mul(float* out, const float* gate_up, int64_t rows, int64_t n);
 void gelu_erf_mul(float* out, const float* gate_up, int64_t rows, int64_t n);
+void swiglu_oai(float* out, const float* gate_up, int64_t rows, int64_t n, float alpha, float limit);
 // x (rows, n) *= sigmoid(gate); gate (rows, gates), gates: n, or 1 for all of a row
 void sigmoid_mul(float* x, const float* gate, int64_t rows, int64_t n, int64_t gates);
 // ids, weights (rows, k) of the greatest of softmax(logits (rows, n)), the lower index of equals; total: the sum that

@@ -27,7 +27,7 @@ class Paged {
         param::choice("isa", "auto", kIsas, "instructions to use; PATCHBAY_CPU_ISA may lower it"),
     };
 
-    static constexpr uint32_t kCapabilities = PB_ATTENTION_SLOPES;
+    static constexpr uint32_t kCapabilities = PB_ATTENTION_SLOPES | PB_ATTENTION_SINKS;
 
     struct Bound {
         pb_attention_spec spec; // its device must not be read
@@ -70,12 +70,12 @@ class Paged {
 
     void append_kv(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& k,
                    const pb_tensor& v) const noexcept {
-        bound.attention.append_kv(kernels::batch_of(batch), {kv.data, kv.page_stride}, k, v);
+        bound.attention.append_kv(kernels::batch_of(batch), kernels::pages_of(kv), k, v);
     }
 
     void run(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& out,
              const pb_tensor& q) const noexcept {
-        bound.attention.run(kernels::batch_of(batch), {kv.data, kv.page_stride}, out, q);
+        bound.attention.run(kernels::batch_of(batch), kernels::pages_of(kv), out, q);
     }
 
     pb_cost cost(const Bound& bound, const pb_attention_batch& batch) const {

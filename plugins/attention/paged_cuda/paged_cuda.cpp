@@ -74,6 +74,7 @@ class PlanCopies {
 class PagedCuda {
   public:
     static constexpr const char* kDevice = "cuda";
+    static constexpr uint32_t kCapabilities = PB_ATTENTION_SINKS;
     struct Bound {
         pb_attention_spec spec; // its device must not be read
         kernels::AttentionShape shape;
@@ -128,14 +129,14 @@ class PagedCuda {
 
     void append_kv(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& k,
                    const pb_tensor& v) const noexcept {
-        cuda::append_kv(batch.queue, bound.shape, {kv.data, kv.page_stride}, batch.device.slot_mapping,
+        cuda::append_kv(batch.queue, bound.shape, kernels::pages_of(kv), batch.device.slot_mapping,
                         batch.token_count, k, v);
     }
 
     void run(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& out,
              const pb_tensor& q) const noexcept {
         cuda::attend(batch.queue,
-                     {bound.shape, {kv.data, kv.page_stride}, bound.buffer, bound.layout, batch.device.block_starts,
+                     {bound.shape, kernels::pages_of(kv), bound.buffer, bound.layout, batch.device.block_starts,
                       batch.device.blocks, batch.device.positions, bound.grid},
                      out, q);
     }

@@ -13,7 +13,7 @@ namespace {
 class Reference {
   public:
     using Bound = kernels::AttentionShape;
-    static constexpr uint32_t kCapabilities = PB_ATTENTION_SLOPES;
+    static constexpr uint32_t kCapabilities = PB_ATTENTION_SLOPES | PB_ATTENTION_SINKS;
 
     explicit Reference(const Context& context) : pool_(context.host()) {}
 
@@ -47,14 +47,14 @@ class Reference {
 
     void append_kv(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& k,
                    const pb_tensor& v) const noexcept {
-        kernels::reference::append_kv(bound, kernels::batch_of(batch), {kv.data, kv.page_stride}, k, v);
+        kernels::reference::append_kv(bound, kernels::batch_of(batch), kernels::pages_of(kv), k, v);
     }
 
     void run(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& out,
              const pb_tensor& q) const noexcept {
         const kernels::AttentionBatch view = kernels::batch_of(batch);
         pool_.run(view.seq_count, [&](uint32_t s) {
-            kernels::reference::attend(bound, view, {kv.data, kv.page_stride}, out, q, s, view.query_starts[s],
+            kernels::reference::attend(bound, view, kernels::pages_of(kv), out, q, s, view.query_starts[s],
                                        view.query_starts[s + 1]);
         });
     }

@@ -49,6 +49,9 @@ struct CpuKernels {
     static void gelu_erf_mul(CpuDevice& d, const pb_tensor* out, const pb_tensor* gate_up) {
         kernels::gelu_erf_mul(d.machine(), *out, *gate_up);
     }
+    static void swiglu_oai(CpuDevice& d, const pb_tensor* out, const pb_tensor* gate_up, float alpha, float limit) {
+        kernels::swiglu_oai(d.machine(), *out, *gate_up, alpha, limit);
+    }
     static void sigmoid_mul(CpuDevice& d, const pb_tensor* x, const pb_tensor* gate) {
         kernels::sigmoid_mul(d.machine(), *x, *gate);
     }

@@ -71,6 +71,9 @@ struct CudaKernels {
     static void gelu_erf_mul(CudaDevice& d, const pb_tensor* out, const pb_tensor* gate_up) {
         cuda::gelu_erf_mul(stream(d), *out, *gate_up);
     }
+    static void swiglu_oai(CudaDevice& d, const pb_tensor* out, const pb_tensor* gate_up, float alpha, float limit) {
+        cuda::swiglu_oai(stream(d), *out, *gate_up, alpha, limit);
+    }
     static void sigmoid_mul(CudaDevice& d, const pb_tensor* x, const pb_tensor* gate) {
         cuda::sigmoid_mul(stream(d), *x, *gate);
     }

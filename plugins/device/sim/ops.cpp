@@ -66,6 +66,9 @@ struct Charges {
     static void gelu_erf_mul(SimDevice& d, const pb_tensor* out, const pb_tensor* gate_up) {
         silu_mul(d, out, gate_up);
     }
+    static void swiglu_oai(SimDevice& d, const pb_tensor* out, const pb_tensor* gate_up, float, float) {
+        silu_mul(d, out, gate_up);
+    }
     static void sigmoid_mul(SimDevice& d, const pb_tensor* x, const pb_tensor* gate) {
         move(d, x, 2 * bytes(x) + bytes(gate));
     }

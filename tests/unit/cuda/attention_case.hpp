@@ -49,9 +49,10 @@ class Case {
     }
     int64_t tokens() const { return int64_t(positions_.size()); }
     const AttentionShape& shape() const { return shape_; }
+    void set_sinks(const Floats& of_heads) { sinks_.assign(of_heads.begin(), of_heads.end()); }
     KvPages kv() {
         if (pages_.empty()) fill_pages();
-        return {reinterpret_cast<uint8_t*>(pages_.data()), page_stride()};
+        return {reinterpret_cast<uint8_t*>(pages_.data()), page_stride(), sinks_.empty() ? nullptr : sinks_.data()};
     }
 
     // Values of tokens by sequence and position, so that the same token is the same in every batch.
@@ -132,6 +133,7 @@ class Case {
     int32_t max_blocks_ = 1;
     Ints starts_, lengths_, blocks_, block_starts_, positions_;
     Shared<int64_t> slots_;
+    Shared<float> sinks_; // (heads); empty: none
     Shared<Line> pages_;
 };
 

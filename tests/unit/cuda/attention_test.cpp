@@ -47,6 +47,17 @@ TEST_P(CudaAttention, IsTheReferencesHoweverItIsSplit) {
     }
 }
 
+// Below the scores, among them, above them, and so far above that 2^(sink − score) is no f32.
+TEST_P(CudaAttention, AddsSinksOnceHoweverItIsSplit) {
+    Case c(GetParam().shape, GetParam().activations, {{0, 70}, {580, 587}, {530, 531}});
+    c.set_sinks({0.5f, -40, 3, 200, 0, 6, -2, 1});
+    const auto whole = c.attend_by(1), expected = c.expected();
+    expect_near(whole, expected, GetParam().near);
+    for (const int32_t busy : {4, 100}) EXPECT_EQ(c.attend_by(busy), whole) << "dealt out to " << busy << " blocks";
+    Case without(GetParam().shape, GetParam().activations, {{0, 70}, {580, 587}, {530, 531}});
+    EXPECT_NE(without.attend_by(1), whole);
+}
+
 TEST_P(CudaAttention, GivesATokenTheSameBitsInEveryChunk) {
     const size_t width = size_t(GetParam().shape.heads) * size_t(GetParam().shape.head_dim);
     Case whole(GetParam().shape, GetParam().activations, {{0, 290}});

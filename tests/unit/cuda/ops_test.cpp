@@ -96,6 +96,9 @@ TEST_P(CudaOps, GatesMultiplyTheTwoHalves) {
     reference::gelu_tanh_mul(expected.data(), x.data(), 4, n);
     gelu_tanh_mul(nullptr, out.tensor(), in.tensor());
     expect_near(out, expected);
+    reference::swiglu_oai(expected.data(), x.data(), 4, n, 1.702f, 5);
+    swiglu_oai(nullptr, out.tensor(), in.tensor(), 1.702f, 5);
+    expect_near(out, expected);
 }
 
 TEST_P(CudaOps, ElementwiseOpsWorkInPlace) {

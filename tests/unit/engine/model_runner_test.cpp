@@ -229,6 +229,47 @@ TEST(ModelRunner, SaysWhichLayerAttentionRefuses) {
     EXPECT_EQ(made.error().find("layer 1: attention 'paged': describe: "), 0u) << made.error();
 }
 
+// What a Llama with attention sinks in weight `sinks` − 1 is refused for; empty: it is not.
+std::string fault_of_sinks(uint32_t sinks, uint32_t capabilities) {
+    static const pb_model* real;
+    static uint32_t at;
+    at = sinks;
+    Parts p = parts("llama");
+    real = p.model.table;
+    pb_model with_sinks = *real;
+    with_sinks.kv_spec = [](void* self, uint32_t layer, pb_kv_spec* out) {
+        const pb_status status = real->kv_spec(self, layer, out);
+        if (layer == 1) out->sinks = at;
+        return status;
+    };
+    const host::Model original = std::move(p.model); // whose code it is
+    p.model = with_table(original, with_sinks);
+    const host::Attention attention = std::move(p.attention); // likewise
+    pb_attention table = *attention.table;
+    table.capabilities = capabilities;
+    pb_component type = attention.component->type();
+    type.vtable = &table;
+    p.attention = {*host::Component::create(nullptr, type, {}, {}), &table};
+    VirtualClock clock;
+    const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
+                                                  weights::WeightSource::dummy(1), settings("LlamaForCausalLM"), clock);
+    return made ? "" : made.error();
+}
+
+TEST(ModelRunner, RefusesSinksThatAttentionDoesNotTakeOrThatAreNoneOfItsHeads) {
+    constexpr uint32_t kTheNorm = 2; // 1 + its index: a vector, as long as the hidden state
+    EXPECT_EQ(fault_of_sinks(kTheNorm, PB_ATTENTION_SLOPES),
+              "layer 1: has attention sinks, which attention 'paged' does not do (paged, paged_cuda and reference do)");
+    EXPECT_EQ(fault_of_sinks(kTheNorm, PB_ATTENTION_SINKS),
+              "layer 1 has its attention sinks in weight 1, a vector of 32, expected one number for each of its 4 "
+              "heads");
+    EXPECT_EQ(fault_of_sinks(1, PB_ATTENTION_SINKS),
+              "layer 1 has its attention sinks in weight 0, which is not a vector of its own");
+    EXPECT_TRUE(fault_of_sinks(1000, PB_ATTENTION_SINKS)
+                    .starts_with("layer 1 has its attention sinks in weight 999, and there are "));
+    EXPECT_EQ(fault_of_sinks(0, PB_ATTENTION_SLOPES), "");
+}
+
 TEST(ModelRunner, SaysThatAModelAttendsInALayerThatIsNotThere) {
     Parts p = parts("llama");
     static const pb_model* real;

@@ -34,8 +34,9 @@ using Call = std::function<void(const AttentionBatch&, const KvPages&, const pb_
 // Pages of one layer with their tables, and what a step needs, for either backend.
 class Layer {
   public:
-    Layer(const AttentionShape& shape, uint64_t page_bytes, const std::vector<Sequence>& sequences, Random& random)
-        : shape_(shape), page_bytes_(page_bytes), sequences_(sequences) {
+    Layer(const AttentionShape& shape, uint64_t page_bytes, const std::vector<Sequence>& sequences, Random& random,
+          const float* sinks)
+        : shape_(shape), page_bytes_(page_bytes), sequences_(sequences), sinks_(sinks) {
         int32_t pages = 0;
         for (const Sequence& s : sequences) {
             max_blocks_ = std::max(max_blocks_, (s.tokens + shape.block_size - 1) / shape.block_size + 1);
@@ -90,7 +91,7 @@ class Layer {
                                    .block_starts = block_starts.data(), .blocks = blocks.data(),
                                    .slot_mapping = slots.data(), .positions = positions.data()};
         ASSERT_EQ(fault_of(shape_, batch), "");
-        const KvPages kv{reinterpret_cast<uint8_t*>(memory_.data()), stride_};
+        const KvPages kv{reinterpret_cast<uint8_t*>(memory_.data()), stride_, sinks_};
         append(batch, kv, k.heads_view(shape_.kv_heads), v.heads_view(shape_.kv_heads));
         attend(batch, kv, result.heads_view(shape_.heads), q.heads_view(shape_.heads));
         ASSERT_TRUE(result.intact());
@@ -115,6 +116,7 @@ class Layer {
     AttentionShape shape_;
     uint64_t page_bytes_, stride_ = 0;
     const std::vector<Sequence>& sequences_;
+    const float* sinks_; // (heads); nullptr: none
     int32_t max_blocks_ = 0;
     std::vector<std::vector<int32_t>> tables_;
     std::vector<float> memory_;
@@ -123,10 +125,10 @@ class Layer {
 using Outputs = std::vector<std::vector<float>>;
 
 Outputs run_fast(const Machine& machine, const AttentionShape& shape, const std::vector<Sequence>& sequences,
-                 const std::vector<std::vector<Step>>& steps) {
+                 const std::vector<std::vector<Step>>& steps, const float* sinks = nullptr) {
     Random random(99);
     CpuAttention attention(machine, shape);
-    Layer layer(shape, attention.page_bytes(), sequences, random);
+    Layer layer(shape, attention.page_bytes(), sequences, random, sinks);
     Outputs out;
     for (const std::vector<Step>& step : steps)
         layer.step(
@@ -143,9 +145,9 @@ Outputs run_fast(const Machine& machine, const AttentionShape& shape, const std:
 }
 
 Outputs run_reference(const AttentionShape& shape, const std::vector<Sequence>& sequences,
-                      const std::vector<std::vector<Step>>& steps) {
+                      const std::vector<std::vector<Step>>& steps, const float* sinks = nullptr) {
     Random random(98);
-    Layer layer(shape, reference::page_bytes(shape), sequences, random);
+    Layer layer(shape, reference::page_bytes(shape), sequences, random, sinks);
     Outputs out;
     for (const std::vector<Step>& step : steps)
         layer.step(
@@ -202,15 +204,15 @@ class Attention : public EachIsa {
     // Tiles round q to bf16, which is done here for the reference too, and each weight, by 2⁻⁸ of it at most; they
     // divide by the sum of what was not rounded. So a result is off by 2⁻⁸ of the mean of |v| under the same weights.
     void expect_close(const AttentionShape& shape, std::vector<Sequence> sequences,
-                      const std::vector<std::vector<Step>>& steps) {
-        const Outputs got = run_fast(machine, shape, sequences, steps);
+                      const std::vector<std::vector<Step>>& steps, const float* sinks = nullptr) {
+        const Outputs got = run_fast(machine, shape, sequences, steps, sinks);
         const bool in_tiles = GetParam() == Isa::Amx && shape.kv_dtype != PB_F32 && !shape.slopes;
         if (in_tiles)
             for (Sequence& s : sequences) s.q = rounded_to_bf16(s.q);
-        const Outputs want = run_reference(shape, sequences, steps);
+        const Outputs want = run_reference(shape, sequences, steps, sinks);
         for (Sequence& s : sequences)
             for (float& v : s.v) v = std::abs(v);
-        const Outputs size = in_tiles ? run_reference(shape, sequences, steps) : Outputs(got.size());
+        const Outputs size = in_tiles ? run_reference(shape, sequences, steps, sinks) : Outputs(got.size());
         for (size_t s = 0; s < got.size(); ++s) {
             ASSERT_EQ(got[s].size(), want[s].size());
             for (size_t i = 0; i < got[s].size(); ++i) {
@@ -249,6 +251,44 @@ TEST_P(Attention, AgreesWithTheReferenceOverSeveralSplits) {
         sequences.emplace_back(random, shape, 1100);
         expect_close(shape, sequences, {at_once(sequences)});
     }
+}
+
+// Below the scores, among them, above them, and so far above that e^(sink − score) is no f32.
+constexpr float kSinks[15] = {0, 1.5f, -2, 6, -30, 200, 0.25f, 3, -1, 12, 0.5f, -200, 2, 90, -0.5f};
+
+TEST_P(Attention, AddsSinksToWhatItDividesByOnAnyShape) {
+    Random random(31);
+    for (int i = 0; i < 60; ++i) {
+        const AttentionShape shape = random_shape(random);
+        std::vector<Sequence> sequences;
+        for (int64_t s = random.between(1, 4); s > 0; --s)
+            sequences.emplace_back(random, shape, random.between(1, 150));
+        SCOPED_TRACE(text(shape));
+        const std::vector<std::vector<Step>> steps = {at_once(sequences)};
+        expect_close(shape, sequences, steps, kSinks);
+        if (HasFatalFailure()) return;
+        const Outputs with = run_fast(machine, shape, sequences, steps, kSinks);
+        for (const int32_t size : {1, 7})
+            EXPECT_TRUE(run_fast(machine, shape, sequences, chunks(sequences, size), kSinks) == with) << size;
+    }
+}
+
+// With a window that ends within a split, and splits that are dealt to threads and merged.
+TEST_P(Attention, AddsSinksOnceOverSeveralSplits) {
+    Random random(32);
+    for (const pb_dtype dtype : kKvDtypes)
+        for (const int64_t window : {0, 700}) {
+            const AttentionShape shape{.heads = 4, .kv_heads = 1, .head_dim = 32, .block_size = 16, .window = window,
+                                       .scale = 0.2f, .kv_dtype = dtype};
+            std::vector<Sequence> sequences;
+            sequences.emplace_back(random, shape, 1300);
+            const std::vector<std::vector<Step>> steps = {{{0, 0, 1290}}, {{0, 1290, 1291}}, {{0, 1291, 1300}}};
+            expect_close(shape, sequences, steps, kSinks);
+            const Outputs want = run_fast(machine, shape, sequences, {at_once(sequences)}, kSinks);
+            ThreadPool pool(3);
+            for (const Workers& workers : {Workers{}, crew_of(pool.service()), backwards_crew(16)})
+                EXPECT_TRUE(run_fast({GetParam(), workers}, shape, sequences, steps, kSinks) == want);
+        }
 }
 
 TEST_P(Attention, GivesARowTheSameBitsInAnyChunkingAndBatch) {

@@ -97,6 +97,29 @@ TEST_P(ModelRows, ExactGeluAndSiluAgreeWithTheReferenceFarFromZeroToo) {
     }
 }
 
+TEST_P(ModelRows, ClampedSwigluAgreesWithTheReferenceInsideAndOutsideOfItsLimit) {
+    for (int i = 0; i < 30; ++i) {
+        const int64_t rows = random.between(1, 6), n = random.between(1, 200);
+        const std::vector<float> x = random.values(rows * 2 * n, i % 2 ? 2.0f : 20.0f);
+        std::vector<float> want(static_cast<size_t>(rows * n));
+        reference::swiglu_oai(want.data(), x.data(), rows, n, 1.702f, 7);
+        Poisoned out(rows, n), in(rows, 2 * n);
+        in.fill(x);
+        swiglu_oai(machine, out.view(), in.view(), 1.702f, 7);
+        expect_near(out.values(), want, 1e-11, 4e-6);
+        EXPECT_TRUE(out.intact());
+    }
+}
+
+TEST_P(ModelRows, ClampedSwigluLetsNanThrough) {
+    Poisoned out(1, 3), in(1, 6);
+    in.fill({1, std::nanf(""), 2, 3, 4, std::nanf("")});
+    swiglu_oai(machine, out.view(), in.view(), 1.702f, 7);
+    EXPECT_NEAR(out.row(0)[0], 4 / (1 + std::exp(-1.702)), 1e-5);
+    EXPECT_TRUE(std::isnan(out.row(0)[1]));
+    EXPECT_TRUE(std::isnan(out.row(0)[2]));
+}
+
 TEST_P(ModelRows, ActivationsLetNanThrough) {
     for (const auto op : {silu, gelu_erf}) {
         Poisoned x(1, 3);

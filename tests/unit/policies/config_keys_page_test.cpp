@@ -12,6 +12,7 @@
 #include "../plugins/model/gemma/keys.hpp"
 #include "../plugins/model/gpt2/keys.hpp"
 #include "../plugins/model/gpt_neox/keys.hpp"
+#include "../plugins/model/gpt_oss/keys.hpp"
 #include "../plugins/model/granite/keys.hpp"
 #include "../plugins/model/llama/keys.hpp"
 #include "../plugins/model/medusa/keys.hpp"
@@ -66,6 +67,7 @@ const Family kFamilies[] = {
     {"`granite`: GraniteForCausalLM", kGraniteTables},
     {"`smollm3`: SmolLM3ForCausalLM", kSmolLm3Tables},
     {"`qwen2_moe`: Qwen2MoeForCausalLM", kQwen2MoeTables},
+    {"`gpt_oss`: GptOssForCausalLM", kGptOssTables},
     {"`eagle`: EagleLlamaForCausalLM", kEagleTables},
     {"`medusa`: MedusaModel", kMedusaTables},
 };

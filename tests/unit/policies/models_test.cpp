@@ -79,6 +79,23 @@ TEST(Models, OfOtherFamiliesRefuseWhatTheyDoNotDo) {
               "config.json has no 'no_rope_layers.1'");
     EXPECT_EQ(error("qwen2_moe", "Qwen2MoeForCausalLM", {{"mlp_only_layers.0", "6"}}),
               "mlp_only_layers.0 is 6, expected 0 to 5");
+    EXPECT_EQ(error("gpt_oss", "GptOssForCausalLM", {{"swiglu_limit", "0"}}),
+              "swiglu_limit is 0.000000, expected more than 0");
+    EXPECT_EQ(error("gpt_oss", "GptOssForCausalLM", {}),
+              "config.json has neither rope_scaling nor rope_parameters");
+}
+
+TEST(Models, GptOssHasSinksInEveryLayerAndAWindowInEverySecond) {
+    Loaded l = load("gpt_oss", "GptOssForCausalLM",
+                    {{"rope_parameters.rope_type", "default"}, {"num_experts", "5"}});
+    ASSERT_EQ(l.error, "");
+    for (uint32_t layer = 0; layer < l.facts.layer_count; ++layer) {
+        EXPECT_EQ(l.kv(layer).sliding_window, layer % 2 == 0 ? 128u : 0u) << layer;
+        pb_weight_spec sinks = patchbay::sized<pb_weight_spec>();
+        ASSERT_EQ(l.model.table->weight(l.model.self(), l.kv(layer).sinks - 1, &sinks), PB_OK);
+        EXPECT_EQ(sinks.parts[0].name, "model.layers." + std::to_string(layer) + ".self_attn.sinks");
+        EXPECT_EQ(sinks.cols, l.kv(layer).heads);
+    }
 }
 
 TEST(Models, FalconAddsByDistanceWhereItSaysSo) {

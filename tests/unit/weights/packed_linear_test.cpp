@@ -230,8 +230,9 @@ TEST(PackedFormats, are_awq_and_gptq_as_they_are_written) {
     EXPECT_FALSE(packed_format({{"hidden_size", "4"}})->has_value());
     EXPECT_EQ(error({{"quant_method", "awq"}, {"version", "gemm"}}), "(was read)");
     EXPECT_EQ(error({{"quant_method", "bitsandbytes"}}),
-              at + "quant_method is 'bitsandbytes', expected awq, gptq, compressed-tensors or fp8 (or real weights, "
-                   "which quantization: int8 rounds)");
+              at + "quant_method is 'bitsandbytes', expected awq, gptq, compressed-tensors, fp8 or mxfp4 (or real "
+                   "weights, which quantization: int8 rounds)");
+    EXPECT_EQ(error({{"quant_method", "mxfp4"}}), "(was read)");
     EXPECT_EQ(error({{"quant_method", "fp8"}, {"weight_block_size.0", "128"}, {"weight_block_size.1", "128"}}),
               "(was read)");
     EXPECT_EQ(error({{"quant_method", "fp8"}, {"fmt", "e5m2"}}), at + "fmt is 'e5m2', expected e4m3");

@@ -32,9 +32,14 @@ typedef struct pb_attention_spec { /* [load] what the layers of one KV group nee
     /* (heads) of this rank: head h adds slopes[h] · (position of the key − position of the query) to its scores, after
      * scale and soft_cap (ALiBi). NULL: none. Only of a plugin with PB_ATTENTION_SLOPES. */
     const float *slopes;
+    uint32_t     sinks;     /* 1: pb_kv_view.sinks is there in every layer; only of a plugin with PB_ATTENTION_SINKS */
+    uint32_t     reserved;
 } pb_attention_spec;
 
-enum { PB_ATTENTION_SLOPES = 1 }; /* what it can do besides: reads pb_attention_spec.slopes */
+enum { /* what it can do besides: */
+    PB_ATTENTION_SLOPES = 1, /* reads pb_attention_spec.slopes */
+    PB_ATTENTION_SINKS  = 2  /* reads pb_kv_view.sinks         */
+};
 
 /* KV of PB_FP8 and PB_I8 are codes: an element is its code times the scale of its token and head, keys and values
  * apart; a page holds both. The scale is the row's greatest magnitude over 448 or 127: what is kept of a token depends on
@@ -95,6 +100,9 @@ typedef struct pb_kv_view { /* [step] where the pages of one layer are: page p b
     uint64_t page_stride; /* bytes; pages of all layers of a group lie in one page of the pool */
     uint32_t page_count;
     uint32_t layer;
+    /* (heads) of this rank, in the device's memory: to the sum that a softmax of head h divides by is added e^sinks[h],
+     * the weight of a key with that score and a value of 0. NULL: no sinks. */
+    const float *sinks;
 } pb_kv_view;
 
 typedef struct pb_attention {

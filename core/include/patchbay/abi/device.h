@@ -152,6 +152,9 @@ typedef struct pb_ops { /* [load] ctx is the device's. All [step]. Shapes in com
     void (*gelu_erf_mul)(void *ctx, const pb_tensor *out, const pb_tensor *gate_up);
     /* x (T, n) *= 1 / (1 + exp(−gate)); gate (T, n), or (T, 1) for all of a row alike */
     void (*sigmoid_mul)(void *ctx, const pb_tensor *x, const pb_tensor *gate);
+    /* The clamped SwiGLU of gpt-oss: out (T, n) = (u + 1) · g / (1 + exp(−alpha · g)), g = gate_up[:, :n] not above limit,
+     * u = gate_up[:, n:] neither above limit nor below −limit; limit > 0 */
+    void (*swiglu_oai)(void *ctx, const pb_tensor *out, const pb_tensor *gate_up, float alpha, float limit);
 } pb_ops;
 
 typedef struct pb_group { /* the ranks that compute one model together, each with a device of its own; outlives connect() */

@@ -95,6 +95,9 @@ typedef struct pb_kv_spec { /* filled by kv_spec(), of one layer */
                                            * kv_heads and head_dim: it keeps none itself. 0: its own */
     uint64_t   state_bytes;               /* of a recurrent layer: a sequence's state, of this rank */
     const float *slopes;                  /* [load] as pb_attention_spec.slopes */
+    uint32_t   sinks;                     /* 1 + the index of a weight, a vector (heads): what attention gets as
+                                           * pb_kv_view.sinks. 0: none */
+    uint32_t   reserved;
 } pb_kv_spec;
 
 typedef struct pb_forward { /* [step] everything one forward pass needs */

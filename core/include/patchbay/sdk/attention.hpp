@@ -6,7 +6,7 @@
 //   void run(Bound&, batch, const pb_kv_view&, out, q) noexcept;
 //   pb_cost cost(const Bound&, batch);                                 optional: serves devices that compute nothing
 //   static constexpr const char* kDevice;                              optional: that it works on, else "cpu"
-//   static constexpr uint32_t kCapabilities;                           optional: PB_ATTENTION_SLOPES
+//   static constexpr uint32_t kCapabilities;                           optional: bits of PB_ATTENTION_…
 #pragma once
 #include <memory>
 #include <string>

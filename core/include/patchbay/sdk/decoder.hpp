@@ -23,7 +23,7 @@ struct DecoderShape {
     // KV of a layer of this rank; window 0: full. scale: of q·k, mostly 1 / sqrt(head_dim).
     pb_kv_spec kv(uint32_t window, float scale, float soft_cap = 0) const {
         return {sizeof(pb_kv_spec), window ? PB_KV_SLIDING : PB_KV_FULL, heads / ranks, kv_heads / ranks, head_dim,
-                window, scale, soft_cap, 0, 0, nullptr};
+                window, scale, soft_cap, 0, 0, nullptr, 0, 0};
     }
     float usual_scale() const { return 1 / std::sqrt(static_cast<float>(head_dim)); }
 };

@@ -1,5 +1,5 @@
 // patchbay/sdk/experts.hpp - the MLP of a mixture of experts: a router chooses k of them for each token, whose gated
-// SiLU outputs are added by weight. For model plugins; they need the ops in kExpertOps.
+// outputs are added by weight. For model plugins; they need the ops in kExpertOps.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -10,9 +10,14 @@
 
 namespace patchbay {
 
+struct ClampedSwiglu { // as the op swiglu_oai
+    float alpha = 0, limit = 0;
+};
+
 struct ExpertShape {
     uint32_t count = 0, chosen = 0, inner = 0; // inner: of one expert
     TopK weights = TopK::kSumsToOne;
+    std::optional<ClampedSwiglu> clamped = std::nullopt; // their gate; none: SiLU
 };
 
 // count, chosen: what is meant where config.json does not say.
@@ -78,7 +83,8 @@ struct ExpertTensors {
         f.linear(logits, stream.h, w.router);
         f.top_k(ids, weights, logits, e.weights);
         f.expert_linear(gate_up, one_each(stream.h), w.gate_up, e.count, ids);
-        f.silu_mul(each_row(gated), each_row(gate_up));
+        if (e.clamped) f.swiglu_oai(each_row(gated), each_row(gate_up), e.clamped->alpha, e.clamped->limit);
+        else f.silu_mul(each_row(gated), each_row(gate_up));
         f.expert_linear(outputs, gated, w.down, e.count, ids);
         f.weighted_sum(stream.y, outputs, weights);
         f.all_reduce(stream.y);

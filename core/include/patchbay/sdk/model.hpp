@@ -188,6 +188,9 @@ struct Forward {
     void sigmoid_mul(const pb_tensor& x, const pb_tensor& gate) const {
         known(ops.sigmoid_mul, "sigmoid_mul")(ops.ctx, &x, &gate);
     }
+    void swiglu_oai(const pb_tensor& out, const pb_tensor& gate_up, float alpha, float limit) const {
+        known(ops.swiglu_oai, "swiglu_oai")(ops.ctx, &out, &gate_up, alpha, limit);
+    }
     void scale(const pb_tensor& x, float factor) const { known(ops.scale, "scale")(ops.ctx, &x, factor); }
     void soft_cap(const pb_tensor& x, float cap) const { known(ops.soft_cap, "soft_cap")(ops.ctx, &x, cap); }
     void top_k(const pb_tensor& ids, const pb_tensor& weights, const pb_tensor& logits, TopK sum) const {

@@ -79,6 +79,10 @@ struct OpChecks {
     void silu_mul(const pb_tensor* out, const pb_tensor* gate_up) const { expect_gate(*out, *gate_up); }
     void gelu_tanh_mul(const pb_tensor* out, const pb_tensor* gate_up) const { expect_gate(*out, *gate_up); }
     void gelu_erf_mul(const pb_tensor* out, const pb_tensor* gate_up) const { expect_gate(*out, *gate_up); }
+    void swiglu_oai(const pb_tensor* out, const pb_tensor* gate_up, float, float limit) const {
+        expect_gate(*out, *gate_up);
+        if (!(limit > 0)) throw Mismatch{"limit is " + std::to_string(limit) + ", expected more than 0"};
+    }
     void sigmoid_mul(const pb_tensor* x, const pb_tensor* gate) const {
         expect_sizes("x", *x, activation_dtype, 2, 2);
         expect_rank("gate", *gate, 2, 2);
