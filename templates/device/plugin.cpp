@@ -13,20 +13,18 @@ class @Class@ : public patchbay::ForwardingDevice { // ops and other calls not b
         patchbay::param::integer("memory_mib", "1048576", 1, 1e9, "MiB", "memory for weights and KV, at most"),
     };
 
-    explicit @Class@(const patchbay::Context& context)
-        : ForwardingDevice(context, context.get<std::string>("inner")),
-          memory_(context.get<uint64_t>("memory_mib") << 20) {}
+    explicit @Class@(const patchbay::Context& c)
+        : ForwardingDevice(c, c.get<std::string>("inner")), memory_(c.get<uint64_t>("memory_mib") << 20) {}
 
     pb_device_info info() const {
         pb_device_info out = ForwardingDevice::info();
-        out.memory_total = std::min(out.memory_total, memory_);
-        out.memory_free = std::min(out.memory_free, memory_);
+        for (uint64_t* const bytes : {&out.memory_total, &out.memory_free}) *bytes = std::min(*bytes, memory_);
         return out;
     }
     void* alloc(uint64_t bytes) { // for KV pages, workspace and plans
-        take(bytes);
         void* const out = ForwardingDevice::alloc(bytes);
-        sizes_[out] = bytes;
+        used_ += sizes_[out] = bytes;
+        if (used_ > memory_) free(out), refuse(bytes);
         return out;
     }
     void free(void* memory) {
@@ -36,12 +34,9 @@ class @Class@ : public patchbay::ForwardingDevice { // ops and other calls not b
     }
     pb_weight* prepare(const pb_weight_source& source) { // a weight, as the device wants it
         pb_weight* const out = ForwardingDevice::prepare(source);
-        try {
-            take(weight_bytes(out));
-        } catch (...) {
-            ForwardingDevice::release(out);
-            throw;
-        }
+        const uint64_t bytes = weight_bytes(out);
+        used_ += bytes;
+        if (used_ > memory_) release(out), refuse(bytes);
         return out;
     }
     void release(pb_weight* w) {
@@ -50,11 +45,8 @@ class @Class@ : public patchbay::ForwardingDevice { // ops and other calls not b
     }
 
   private:
-    void take(uint64_t bytes) {
-        if (bytes > memory_ - used_)
-            throw patchbay::Error(PB_EXHAUSTED, std::to_string(bytes) + " bytes more than " + std::to_string(used_) +
-                                                    " do not fit into " + std::to_string(memory_));
-        used_ += bytes;
+    void refuse(uint64_t bytes) const {
+        throw patchbay::Error(PB_EXHAUSTED, std::to_string(bytes) + " bytes do not fit beside " + std::to_string(used_));
     }
 
     uint64_t memory_, used_ = 0; // bytes

@@ -97,7 +97,7 @@ static pb_status sample(void *self, pb_sample_batch *batch) {
         const pb_sample_row *row = (const pb_sample_row *)((const char *)batch->rows + (size_t)i * batch->row_stride);
         const float *const logits = (const float *)batch->logits.data + i * batch->logits.strides[0];
         int64_t token = draw(self, row, logits, vocab);
-        if (token < 0) ++batch->fault_count; /* it still gets an allowed token */
+        if (token < 0) batch->faults[i] = 1; /* it still gets an allowed token */
         for (int64_t t = 0; token < 0 && t < vocab; ++t)
             if (allowed(row, t) || t + 1 == vocab) token = t;
         batch->tokens[i] = (int32_t)token;

@@ -17,17 +17,12 @@ class @Class@ {
 
     // Logits of a row are (vocab) f32. A token depends on its own row alone, never on the rows beside it.
     void sample(patchbay::SampleBatch& batch) {
-        std::vector<uint8_t> faults(batch.size());
         pool_.run(batch.size(), [&](uint32_t i) {
             int32_t token = draw(batch.logits(i), batch.row(i));
-            if (token < 0) { // all NaN, or all excluded
-                faults[i] = 1;
-                token = patchbay::first_allowed(batch.row(i), batch.logits(i).size());
-            }
+            if (token < 0) token = batch.fault(i); // all NaN, or all excluded: counted, and it gets an allowed token
             batch.raw.tokens[i] = token;
             patchbay::write_logprobs(batch, i, token);
         });
-        for (const uint8_t fault : faults) batch.raw.fault_count += fault;
     }
 
   private:

@@ -3,9 +3,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -30,7 +32,7 @@ struct Place {
     bool operator==(const Place&) const = default;
 };
 struct Part {
-    size_t revision = 0;
+    size_t revision = 0, minor = 0; // minor: of the ABI, which counts what is appended to released parts
     std::map<std::string, Place> places;
     bool operator==(const Part&) const = default;
 };
@@ -48,6 +50,7 @@ Layout committed() {
         if (!(words >> part >> name >> place.first) || part[0] == '#') continue;
         words >> place.second;
         if (name == "revision") out[part].revision = place.first;
+        else if (name == "minor") out[part].minor = place.first;
         else out[part].places[name] = place;
     }
     return out;
@@ -58,6 +61,7 @@ Layout layout_of(const layout_entry* first, size_t count) {
     for (const layout_entry& e : std::span(first, count))
         if (e.name == std::string("revision")) out[e.part].revision = e.first;
         else out[e.part].places[e.name] = {e.first, e.second};
+    out["ABI"].minor = PB_ABI_MINOR;
     return out;
 }
 
@@ -66,12 +70,28 @@ void write(const Layout& layout) {
     out << "# Written by PATCHBAY_UPDATE_LAYOUT=1 test_abi: part, struct, bytes; part, field, offset, bytes.\n";
     for (const auto& [part, its] : layout) {
         out << part << " revision " << its.revision << '\n';
+        if (part == "ABI") out << part << " minor " << its.minor << '\n';
         for (const auto& [name, place] : its.places) {
             out << part << ' ' << name << ' ' << place.first;
             if (place.second) out << ' ' << place.second;
             out << '\n';
         }
     }
+}
+
+bool is_released(const std::string& part) {
+#define PB_WORD(name, id) #name,
+    static const std::set<std::string> kReleased = {"ABI", PB_EACH_RELEASED(PB_WORD)};
+#undef PB_WORD
+    return kReleased.contains(part);
+}
+
+// The field that a reserved one has become.
+bool is_named_now(const Part& before, const Part& now, const std::string& reserved, const Place& place) {
+    const std::string type = reserved.substr(0, reserved.find('.') + 1);
+    return reserved == type + "reserved" && std::ranges::any_of(now.places, [&](const auto& field) {
+        return field.first.starts_with(type) && field.second == place && !before.places.contains(field.first);
+    });
 }
 
 // Why a part must not be what it is now without a new revision; empty: it only grew at the end of its structs.
@@ -81,12 +101,15 @@ std::string change_of(const Part& before, const Part& now) {
         if (place.second == 0) sizes[name] = place.first;
     for (const auto& [name, place] : before.places) {
         const auto at = now.places.find(name);
+        if (at == now.places.end() && is_named_now(before, now, name, place)) continue;
         if (at == now.places.end()) return name + " is gone";
         if (place.second == 0 ? at->second.first < place.first : at->second != place) return name + " changed";
     }
     for (const auto& [name, place] : now.places) {
         const std::string type = name.substr(0, name.find('.'));
         if (place.second == 0 || before.places.contains(name) || !sizes.contains(type)) continue;
+        const auto reserved = before.places.find(type + ".reserved");
+        if (reserved != before.places.end() && reserved->second == place) continue;
         if (place.first < sizes[type]) return name + " is new, and not at the end of " + type;
     }
     return "";
@@ -96,7 +119,17 @@ std::string change_of(const Part& before, const Part& now) {
 std::string todo(const Layout& before, const Layout& now) {
     for (const auto& [part, its] : now) {
         const auto at = before.find(part);
-        if (at == before.end() || at->second.revision != its.revision) continue;
+        if (at == before.end()) continue;
+        if (is_released(part)) {
+            if (at->second.revision != its.revision) return "the revision of " + part + " changed, which is released";
+            const std::string why = change_of(at->second, its);
+            if (!why.empty()) return why + ": " + part + " is released, so append to it, or add an extension";
+            const size_t minor = before.contains("ABI") ? before.at("ABI").minor : 0;
+            if (at->second.places != its.places && now.contains("ABI") && now.at("ABI").minor <= minor)
+                return part + " grew and is released: set PB_ABI_MINOR to " + std::to_string(minor + 1);
+            continue;
+        }
+        if (at->second.revision != its.revision) continue;
         if (const std::string why = change_of(at->second, its); !why.empty())
             return why + ": raise PB_" + part + "_REVISION to " + std::to_string(its.revision + 1);
     }
@@ -108,7 +141,7 @@ std::string todo(const Layout& before, const Layout& now) {
 TEST(Layout, ChangesWithARevisionOnly) {
     const Layout now = layout_of(kOfCxx, std::size(kOfCxx)), before = committed();
     const std::string what = todo(before, now);
-    const bool may_be_written = before.empty() || what.find("raise") == std::string::npos;
+    const bool may_be_written = before.empty() || what.starts_with("the layout grew");
     if (std::getenv("PATCHBAY_UPDATE_LAYOUT") && may_be_written) write(now);
     else EXPECT_EQ(what, "");
 }
@@ -118,7 +151,7 @@ TEST(Layout, IsTheSameInCAndInCxx) {
 }
 
 TEST(LayoutChange, IsGrowthAtTheEndOfAStructOrANewRevision) {
-    const Layout before = {{"ODD", {1, {{"pb_odd", {16, 0}}, {"pb_odd.a", {0, 8}}, {"pb_odd.b", {8, 8}}}}}};
+    const Layout before = {{"ODD", {1, 0, {{"pb_odd", {16, 0}}, {"pb_odd.a", {0, 8}}, {"pb_odd.b", {8, 8}}}}}};
     EXPECT_EQ(todo(before, before), "");
     const auto changed = [&](auto&& change) {
         Layout now = before;
@@ -141,6 +174,31 @@ TEST(LayoutChange, IsGrowthAtTheEndOfAStructOrANewRevision) {
               "pb_odd.b changed: " + raise);
     EXPECT_EQ(changed([](auto& p) { p["pb_odd.c"] = {12, 4}; }),
               "pb_odd.c is new, and not at the end of pb_odd: " + raise);
+}
+
+TEST(LayoutChange, OfWhatIsReleasedIsGrowthWithANewMinor) {
+    const Part abi{1, 3, {}};
+    const Layout before = {{"ABI", abi},
+                           {"SAMPLER", {2, 0, {{"pb_odd", {16, 0}}, {"pb_odd.a", {0, 8}}, {"pb_odd.reserved", {8, 8}}}}}};
+    EXPECT_EQ(todo(before, before), "");
+    const auto changed = [&](size_t minor, auto&& change) {
+        Layout now = before;
+        now["ABI"].minor = minor;
+        change(now["SAMPLER"]);
+        return todo(before, now);
+    };
+    const auto append = [](Part& p) { p.places["pb_odd"] = {24, 0}, p.places["pb_odd.c"] = {16, 8}; };
+    const auto name_reserved = [](Part& p) { p.places.erase("pb_odd.reserved"), p.places["pb_odd.c"] = {8, 8}; };
+    for (const auto& grow : {std::function<void(Part&)>(append), std::function<void(Part&)>(name_reserved)}) {
+        EXPECT_EQ(changed(3, grow), "SAMPLER grew and is released: set PB_ABI_MINOR to 4");
+        EXPECT_THAT(changed(4, grow), HasSubstr("the layout grew"));
+    }
+    const std::string never = ": SAMPLER is released, so append to it, or add an extension";
+    EXPECT_EQ(changed(4, [](Part& p) { p.places.erase("pb_odd.a"); }), "pb_odd.a is gone" + never);
+    EXPECT_EQ(changed(4, [](Part& p) { p.places["pb_odd.a"] = {0, 4}; }), "pb_odd.a changed" + never);
+    EXPECT_EQ(changed(4, [](Part& p) { p.places.erase("pb_odd.reserved"), p.places["pb_odd.c"] = {8, 4}; }),
+              "pb_odd.reserved is gone" + never);
+    EXPECT_EQ(changed(4, [](Part& p) { p.revision = 3; }), "the revision of SAMPLER changed, which is released");
 }
 
 const std::string kFolder = std::string(patchbay::kSourceDir) + "/core/include/patchbay/";

@@ -55,7 +55,7 @@ TEST(Slips, NoneIsSeenWhereThereIsNone) {
         static constexpr pb_param kParams[] = {patchbay::param::integer("n", "1", 0, 9, "", "a number", PB_PARAM_HOT)};
         void configure(const patchbay::Context&) {}
         void arrived(const pb_sequence&) {}
-        void finished(uint64_t, uint32_t) {}
+        void finished(const pb_finished&) {}
         void resync(const patchbay::SchedulerStep&) {}
         void save(patchbay::Writer&) const {}
         void load(const patchbay::Reader&) {})", ", .state = \"mine/1\""),
@@ -64,7 +64,7 @@ TEST(Slips, NoneIsSeenWhereThereIsNone) {
 
 TEST(Slips, AHookOfOtherArguments) {
     EXPECT_THAT(said_of("void arrived(uint64_t, int) {}"), HasSubstr("arrived is: void arrived(const pb_sequence&)"));
-    EXPECT_THAT(said_of("void finished() {}"), HasSubstr("finished is: void finished(uint64_t id, uint32_t tokens)"));
+    EXPECT_THAT(said_of("void finished() {}"), HasSubstr("finished is: void finished(const pb_finished&)"));
 }
 
 TEST(Slips, AHookOfAnotherName) {

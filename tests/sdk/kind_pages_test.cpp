@@ -53,6 +53,7 @@ TEST(KindPages, ShowTheFilesThatPluginNewWrites) {
         source = replaced(source, "@Name@", "Mine");
         source = replaced(source, "@Class@", "Mine" + camel_case(kind));
         EXPECT_THAT(page_of(kind), HasSubstr("```cpp\n" + source + "```\n")) << kind;
+        EXPECT_LT(std::ranges::count(source, '\n'), 60) << kind << ": an example is read at a glance";
     }
 }
 

@@ -42,7 +42,7 @@ class Sampler {
         parts_.begin(batch);
         for (uint32_t i = 0; i < batch.size(); ++i) {
             const int32_t token = parts_.pick(batch, i);
-            batch.raw.fault_count += token < 0;
+            if (token < 0) batch.fault(i);
             batch.raw.tokens[i] = token < 0 ? parts_.instead(batch, i) : token;
             if (batch.raw.tokens[i] >= 0) patchbay::write_logprobs(batch, i, batch.raw.tokens[i]);
         }
@@ -102,7 +102,7 @@ struct DrawsByPlaceInBatch : Softmax {
 
 struct HidesItsFaults : Softmax {
     static constexpr const char* kName = "hides_its_faults";
-    void end(SampleBatch& batch) { batch.raw.fault_count = 0; }
+    void end(SampleBatch& batch) { std::fill_n(batch.raw.faults, batch.size(), 0); }
 };
 
 struct ReportsLogitsAsLogprobs : Softmax {

@@ -84,6 +84,14 @@ struct WritesPastItsBuffer {
     }
 };
 
+struct WritesIntoWhatIsReserved {
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        plan_well(in, out);
+        for (uint32_t i = 0; i < out.item_count; ++i) out.items[i].reserved = 7;
+        return PB_OK;
+    }
+};
+
 struct PlansAStranger {
     pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
         plan_well(in, out);
@@ -259,7 +267,8 @@ constexpr pb_component trusts_saved_bytes() {
 PATCHBAY_PLUGIN(
     patchbay::scheduler<FirstCome>({.name = "healthy", .version = "1.0.0", .summary = "first come, first served"}),
     wrong<FailsOnAnEmptyView>("fails_on_an_empty_view"), wrong<Throws>("throws"),
-    wrong<WritesPastItsBuffer>("writes_past_its_buffer"), wrong<PlansAStranger>("plans_a_stranger"),
+    wrong<WritesPastItsBuffer>("writes_past_its_buffer"),
+    wrong<WritesIntoWhatIsReserved>("writes_into_what_is_reserved"), wrong<PlansAStranger>("plans_a_stranger"),
     wrong<PlansTwice>("plans_twice"), wrong<Overspends>("overspends"), wrong<SeatsOneTooMany>("seats_one_too_many"),
     wrong<PlansATokenTooMany>("plans_a_token_too_many"), wrong<SplitsWhatMayNotBeSplit>("splits_what_may_not_be_split"),
     wrong<PreemptsWhoWaits>("preempts_who_waits"), wrong<TrustsItsOwnSizeof>("trusts_its_own_sizeof"),

@@ -71,6 +71,7 @@ const std::vector<Wrong> kComponents = {
      {{"fails_on_an_empty_view", "scheduler.answers"},
       {"throws", "scheduler.answers"},
       {"writes_past_its_buffer", "scheduler.bounds"},
+      {"writes_into_what_is_reserved", "scheduler.bounds"},
       {"plans_a_stranger", "scheduler.known_ids"},
       {"plans_twice", "scheduler.unique"},
       {"overspends", "scheduler.budget"},
@@ -194,6 +195,16 @@ const std::vector<Wrong> kComponents = {
       {"runs_what_it_should_record", "device.graphs"}}},
 };
 
+// What a reason names of the inputs, by check.
+const std::map<std::string, std::string> kInputs = {
+    {"scheduler.budget", "budget "},        {"scheduler.tokens", " running, "},    {"scheduler.chunking", " waiting, "},
+    {"sampler.mask", " tokens allowed)"},   {"sampler.greedy", "temperature 0, "}, {"sampler.batch", ", seed "},
+    {"sampler.logprobs", ", logprobs "},    {"sampler.faults", "(vocabulary "},    {"proposer.counts", "; max_drafts "},
+    {"proposer.tokens", ", the newest "},   {"kv_policy.enough", " pages wanted"}, {"kv_policy.unique", " cached)"},
+    {"attention.exact", ", head_dim "},     {"attention.chunks", ", block_size "}, {"attention.batch", ", KV in "},
+    {"attention.window", "with a window of "},
+};
+
 host::ProbeReport probed(const std::string& library, const host::ProbeOptions& options = kOptions) {
     auto report = host::probe(kFolder / (library + ".so"), options);
     EXPECT_TRUE(report) << report.error();
@@ -249,6 +260,8 @@ TEST_P(Components, AreRefusedEachByItsCheckAlone) {
     for (const auto& [name, check] : w.check_of) {
         const std::string component = std::string(w.kind) + "/" + name;
         EXPECT_THAT(failed(report, component), ::testing::ElementsAre(check)) << component;
+        if (const auto inputs = kInputs.find(check); inputs != kInputs.end())
+            EXPECT_THAT(reason_of(report, component), ::testing::HasSubstr(inputs->second)) << component;
         seen.erase(component);
     }
     seen.erase("");

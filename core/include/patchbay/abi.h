@@ -2,8 +2,8 @@
  * Each kind adds one header, patchbay/abi/<kind>.h. Authors of C++ plugins include patchbay/plugin.hpp instead.
  *
  * Rules (held by tests/abi):
- *   1. Structs only grow at the end. Any other change of a kind's structs raises its revision, PB_<KIND>_REVISION: a
- *      component built for another revision is refused. Once a kind is released its revision stays for ever.
+ *   1. Structs and lists of values only grow, at the end or into a field called reserved. Drafts may change otherwise: that
+ *      raises PB_<KIND>_REVISION, and another one is refused. What is released (abi/kinds.h, and this) raises PB_ABI_MINOR only.
  *   2. Every struct that crosses alone starts with struct_size, written by the side that allocates it. The other side may
  *      know a shorter or a longer struct: it reads PB_HAS() fields only, and writes no further than struct_size. Elements
  *      of arrays have no struct_size: the struct that carries the array gives their stride, in bytes. An element that is
@@ -29,7 +29,7 @@ extern "C" {
 
 #define PB_MAGIC     0x31474C50u /* "PLG1" */
 #define PB_ABI_MAJOR 1           /* differs: refused             */
-#define PB_ABI_MINOR 0           /* plugin's > host's: refused   */
+#define PB_ABI_MINOR 0           /* plugin's > host's: refused, since it may rely on what the host does not know */
 
 /* Whether the side that made *p knows the field: struct_size covers it. */
 #define PB_HAS(p, field) ((p)->struct_size >= (size_t)((const char *)&(p)->field - (const char *)(p)) + sizeof((p)->field))
@@ -147,7 +147,7 @@ typedef struct pb_plugin { /* static and const: reading it runs no code */
 /* ---- extension of every kind: parameters that change while the component is used ------------- */
 
 #define PB_CONFIGURE "patchbay.component.configure/1"
-#define PB_CONFIGURE_REVISION 1
+#define PB_CONFIGURE_REVISION 1 /* released */
 
 typedef struct pb_configure { /* a component has it if a parameter is PB_PARAM_HOT */
     uint32_t struct_size;

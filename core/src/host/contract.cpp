@@ -1,5 +1,9 @@
 #include "host/contract.hpp"
 
+#include <algorithm>
+#include <iterator>
+
+#include "patchbay/abi/services.h"
 #include "patchbay/sizes.hpp"
 
 namespace patchbay::host {
@@ -72,6 +76,13 @@ const ContractPart* find(const ContractPart (&parts)[N], std::string_view id) {
     return nullptr;
 }
 
+#define PB_ID(name, id) id,
+constexpr std::string_view kReleased[] = {PB_EACH_RELEASED(PB_ID)};
+#undef PB_ID
+constexpr bool is_released(std::string_view id) {
+    return std::find(std::begin(kReleased), std::end(kReleased), id) != std::end(kReleased);
+}
+
 // What `given` points to, in this host's size; it begins with its struct_size.
 template <class Table>
 Table own(const void* given) {
@@ -82,7 +93,7 @@ Table own(const void* given) {
 
 }  // namespace
 
-#define PB_PART(name, ...) {PB_##name, PB_##name##_REVISION},
+#define PB_PART(name, ...) {PB_##name, PB_##name##_REVISION, is_released(PB_##name)},
 const ContractPart* find_kind(std::string_view id) {
     static constexpr ContractPart kKinds[] = {PB_EACH_KIND(PB_PART)};
     return find(kKinds, id);

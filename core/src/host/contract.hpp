@@ -29,6 +29,7 @@ namespace patchbay::host {
 struct ContractPart {
     const char* id;
     uint32_t revision;
+    bool is_released; // its revision stays; else it is a draft
 };
 const ContractPart* find_kind(std::string_view id);      // null: this host does not know it
 const ContractPart* find_extension(std::string_view id); // likewise

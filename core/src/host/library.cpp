@@ -40,7 +40,9 @@ std::string version_text(unsigned major, unsigned minor) { return std::to_string
 std::string version_fault(unsigned major, unsigned minor) {
     if (major == PB_ABI_MAJOR && minor <= PB_ABI_MINOR) return "";
     return "built for ABI " + version_text(major, minor) + ", this host speaks " +
-           version_text(PB_ABI_MAJOR, PB_ABI_MINOR);
+           version_text(PB_ABI_MAJOR, PB_ABI_MINOR) +
+           (major == PB_ABI_MAJOR ? ": use a newer Patchbay, or build it with the headers of this one"
+                                  : ": build it with the headers of this Patchbay");
 }
 
 std::string revision_text(std::string_view id, uint32_t theirs, uint32_t ours) {

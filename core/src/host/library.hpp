@@ -14,7 +14,7 @@
 
 namespace patchbay::host {
 
-// A failed named check: "abi.major: built for ABI 2.0, this host speaks 1.0".
+// A failed named check: "abi.version: built for ABI 2.0, this host speaks 1.0: …".
 struct LoadFault {
     std::string check, reason;
 };

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "conformance/attention_case.hpp"
+#include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay::conformance {
 namespace {
@@ -126,12 +127,17 @@ std::string compare(const Shape& shape, const Tokens& t, uint32_t from, uint32_t
             const double is = got[(token - from) * width + i];
             if (!(std::abs(is - expected[i]) <= near * (1 + std::abs(expected[i]))))
                 return "head " + std::to_string(i / shape.head_dim) + " of token " + std::to_string(token) + " is " +
-                       std::to_string(is) + ", expected " + std::to_string(expected[i]) + " (" +
-                       std::to_string(shape.heads) + " heads over " + std::to_string(shape.kv_heads) + ", head_dim " +
-                       std::to_string(shape.head_dim) + ", window " + std::to_string(shape.window) + ")";
+                       std::to_string(is) + ", expected " + std::to_string(expected[i]) +
+                       (shape.window > 0 ? " with a window of " + std::to_string(shape.window) : "");
         }
     }
     return "";
+}
+
+std::string text_of(const Shape& s) {
+    return " (" + std::to_string(s.heads) + " heads over " + std::to_string(s.kv_heads) + ", head_dim " +
+           std::to_string(s.head_dim) + ", block_size " + std::to_string(s.block_size) + ", KV in " +
+           dtype_name(s.kv_dtype) + ")";
 }
 
 // Whole prompts in one step, each from position 0.
@@ -163,8 +169,11 @@ Outcome for_each_shape(Subject& subject, uint32_t threads, F&& f) {
         return Outcome::skip(std::string("it takes none of the shapes tried on device '") + first.spec().device +
                              "': " + describe(*component, first.spec()).reason);
     }
-    for (const Shape& s : taken)
-        if (Outcome o = f(*component, s); o.what != Outcome::What::kOk) return o;
+    for (const Shape& s : taken) {
+        Outcome o = f(*component, s);
+        if (o.what == Outcome::What::kFailed) o.reason += text_of(s);
+        if (o.what != Outcome::What::kOk) return o;
+    }
     return {};
 }
 

@@ -158,15 +158,18 @@ class World {
         return {};
     }
     void check(const std::vector<uint32_t>& chosen, uint32_t wanted) {
+        uint32_t cached = 0;
+        for (uint32_t page = 0; page < kPages; ++page) cached += is_cached(page);
+        const std::string inputs = " (choice " + std::to_string(run_.choices.size()) + ": " + std::to_string(wanted) +
+                                   " pages wanted, " + std::to_string(cached) + " of " + std::to_string(kPages) + " cached)";
         std::set<uint32_t> seen;
         for (const uint32_t page : chosen) {
             const std::string text = "it names page " + std::to_string(page);
-            if (page >= kPages || !is_cached(page)) note(run_.stranger, text + ", which is not cached");
-            if (!seen.insert(page).second) note(run_.twice, text + " twice");
+            if (page >= kPages || !is_cached(page)) note(run_.stranger, text + ", which is not cached" + inputs);
+            if (!seen.insert(page).second) note(run_.twice, text + " twice" + inputs);
         }
         if (chosen.size() < wanted)
-            note(run_.few, "it names " + std::to_string(chosen.size()) + " pages of " + std::to_string(wanted) +
-                               " that are wanted, although as many are cached");
+            note(run_.few, "it names " + std::to_string(chosen.size()) + " pages, fewer than are wanted" + inputs);
     }
 
     const host::Component& component_;

@@ -19,6 +19,12 @@ struct History {
     uint32_t max_drafts;
 };
 
+// "row 3 (17 tokens, the newest 5; max_drafts 4)"
+std::string name_of(size_t i, const History& h) {
+    return "row " + std::to_string(i) + " (" + std::to_string(h.tokens.size()) + " tokens, the newest " +
+           std::to_string(h.tokens.back()) + "; max_drafts " + std::to_string(h.max_drafts) + ")";
+}
+
 // Repetitive ones, for plugins that look back; of one token, and with room for none.
 std::vector<History> histories() {
     Noise noise(5);
@@ -122,8 +128,7 @@ Outcome counts(Subject& subject) {
     PB_TRY(const Proposed p, propose(subject, *component, all));
     for (size_t i = 0; i < all.size(); ++i)
         if (p.counts[i] > all[i].max_drafts)
-            return fail("it counts " + std::to_string(p.counts[i]) + " drafts in row " + std::to_string(i) +
-                        ", whose max_drafts is " + std::to_string(all[i].max_drafts));
+            return fail("it counts " + std::to_string(p.counts[i]) + " drafts in " + name_of(i, all[i]));
     return {};
 }
 
@@ -134,7 +139,7 @@ Outcome tokens(Subject& subject) {
     for (size_t i = 0; i < all.size(); ++i)
         for (uint32_t k = 0; k < std::min(p.counts[i], all[i].max_drafts); ++k)
             if (const int32_t t = p.drafts[i * kMaxDrafts + k]; t < 0)
-                return fail("draft " + std::to_string(k) + " of row " + std::to_string(i) + " is token " +
+                return fail("draft " + std::to_string(k) + " of " + name_of(i, all[i]) + " is token " +
                             std::to_string(t));
     return {};
 }
@@ -151,7 +156,7 @@ Outcome probabilities(Subject& subject) {
             const size_t at = i * kMaxDrafts + k;
             if (!p.drawn[at]) continue;
             const auto row = std::span(p.probs).subspan(at * MadeUpModel::kVocab, MadeUpModel::kVocab);
-            const std::string who = "draft " + std::to_string(k) + " of row " + std::to_string(i);
+            const std::string who = "draft " + std::to_string(k) + " of " + name_of(i, all[i]);
             double sum = 0;
             for (const float x : row) sum += x >= 0 ? x : NAN;
             if (!(std::abs(sum - 1) < 1e-3)) return fail(who + " was drawn from what sums to " + std::to_string(sum));
@@ -170,12 +175,12 @@ Outcome trees(Subject& subject) {
     for (size_t i = 0; i < all.size(); ++i) {
         const uint32_t most = all[i].max_drafts * kMaxPaths;
         if (p.counts[i] > most)
-            return fail("it counts " + std::to_string(p.counts[i]) + " drafts in row " + std::to_string(i) +
+            return fail("it counts " + std::to_string(p.counts[i]) + " drafts in " + name_of(i, all[i]) +
                         ", with room for " + std::to_string(most) + " on " + std::to_string(kMaxPaths) + " paths");
         std::vector<uint32_t> depth(p.counts[i]);
         std::vector<bool> ends(p.counts[i], true);
         for (uint32_t k = 0; k < p.counts[i]; ++k) {
-            const std::string who = "draft " + std::to_string(k) + " of row " + std::to_string(i);
+            const std::string who = "draft " + std::to_string(k) + " of " + name_of(i, all[i]);
             const int32_t parent = p.parents[i * p.room + k];
             if (parent < -1 || parent >= static_cast<int32_t>(k))
                 return fail(who + " hangs on " + std::to_string(parent) + ", expected −1 or a draft before it");
@@ -186,7 +191,7 @@ Outcome trees(Subject& subject) {
                             " places after the newest token, expected at most " + std::to_string(all[i].max_drafts));
         }
         if (const auto paths = std::ranges::count(ends, true); paths > kMaxPaths)
-            return fail("row " + std::to_string(i) + " has " + std::to_string(paths) + " paths, expected at most " +
+            return fail(name_of(i, all[i]) + " has " + std::to_string(paths) + " paths, expected at most " +
                         std::to_string(kMaxPaths));
     }
     return {};

@@ -8,7 +8,6 @@
 namespace patchbay::conformance {
 namespace {
 
-std::string row_name(size_t i) { return "row " + std::to_string(i); }
 bool in_vocab(int32_t t) { return t >= 0 && t < static_cast<int32_t>(kVocab); }
 
 Outcome answers(Subject& subject) {
@@ -24,7 +23,7 @@ Outcome range(Subject& subject) {
         PB_TRY(const Sampled s, sample(subject, *component, all(rows)));
         for (size_t i = 0; i < rows.size(); ++i)
             if (!in_vocab(s.tokens[i]))
-                return fail(row_name(i) + " became token " + std::to_string(s.tokens[i]) + ", expected 0 to " +
+                return fail(name_of(i, rows[i]) + " became token " + std::to_string(s.tokens[i]) + ", expected 0 to " +
                             std::to_string(kVocab - 1));
     }
     return {};
@@ -52,7 +51,7 @@ Outcome greedy(Subject& subject) {
         const auto& l = rows[i].logits;
         const auto best = std::max_element(l.begin(), l.end()) - l.begin();
         if (s.tokens[i] != best)
-            return fail("at temperature 0 " + row_name(i) + " became token " + std::to_string(s.tokens[i]) +
+            return fail(name_of(i, rows[i]) + " became token " + std::to_string(s.tokens[i]) +
                         ", the highest logit is that of " + std::to_string(best));
     }
     return {};
@@ -64,7 +63,7 @@ Outcome mask(Subject& subject) {
     PB_TRY(const Sampled s, sample(subject, *component, all(rows)));
     for (size_t i = 0; i < rows.size(); ++i)
         if (in_vocab(s.tokens[i]) && !rows[i].may(static_cast<uint32_t>(s.tokens[i])))
-            return fail(row_name(i) + " became token " + std::to_string(s.tokens[i]) + ", which its mask excludes");
+            return fail(name_of(i, rows[i]) + " became token " + std::to_string(s.tokens[i]) + ", which its mask excludes");
     return {};
 }
 
@@ -77,7 +76,7 @@ Outcome repeatable(Subject& subject) {
     PB_TRY(const Sampled c, sample(subject, *first, all(rows)));
     for (size_t i = 0; i < rows.size(); ++i)
         if (a.tokens[i] != b.tokens[i] || a.tokens[i] != c.tokens[i])
-            return fail(row_name(i) + " became two different tokens for the same logits, seed and position");
+            return fail(name_of(i, rows[i]) + " became two different tokens for the same logits, seed and position");
     return {};
 }
 
@@ -93,24 +92,29 @@ Outcome batch(Subject& subject) {
         PB_TRY(auto fresh, subject.make());
         PB_TRY(const Sampled alone, sample(subject, *fresh, {order[i]}));
         if (alone.tokens[0] != together.tokens[i])
-            return fail(row_name(i) + " becomes token " + std::to_string(alone.tokens[0]) + " alone and " +
+            return fail(name_of(i, rows[i]) + " becomes token " + std::to_string(alone.tokens[0]) + " alone and " +
                         std::to_string(together.tokens[i]) + " in a batch of " + std::to_string(rows.size()));
         if (alone.tokens[0] != reversed.tokens[rows.size() - 1 - i])
-            return fail(row_name(i) + " becomes another token when the batch is turned round");
+            return fail(name_of(i, rows[i]) + " becomes another token when the batch is turned round");
     }
     return {};
 }
 
 Outcome faults(Subject& subject) {
     PB_TRY(auto component, subject.make());
-    const auto sane = random_rows(9, 20);
-    PB_TRY(const Sampled none, sample(subject, *component, all(sane)));
-    if (none.faults != 0) return fail("it counts " + std::to_string(none.faults) + " faults in sane rows");
-    const auto strange = strange_rows();
-    PB_TRY(const Sampled some, sample(subject, *component, {&strange[0], &strange[1], &strange[2], &strange[3]}));
-    if (some.faults != 4)
-        return fail("it counts " + std::to_string(some.faults) +
-                    " faults in 4 rows that have nothing to choose from (NaN, -inf, masked)");
+    const auto sane = random_rows(9, 20), strange = strange_rows();
+    std::vector<const RowCase*> rows = all(sane);
+    std::vector<int32_t> expected(rows.size(), 0);
+    for (size_t i = 0; i < 4; ++i) { // NaN, -inf, masked
+        rows.insert(rows.begin() + static_cast<ptrdiff_t>(3 * i), &strange[i]);
+        expected.insert(expected.begin() + static_cast<ptrdiff_t>(3 * i), 1);
+    }
+    PB_TRY(const Sampled sampled, sample(subject, *component, rows));
+    for (size_t i = 0; i < rows.size(); ++i)
+        if (sampled.faults[i] != expected[i])
+            return fail(name_of(i, *rows[i]) + " has " + (expected[i] ? "nothing" : "something") +
+                        " to choose from (NaN, -inf and masked tokens are not chosen), and its fault is " +
+                        std::to_string(sampled.faults[i]) + ", expected " + std::to_string(expected[i]));
     return {};
 }
 
@@ -127,7 +131,7 @@ Outcome logprobs(Subject& subject) {
         const auto logprob = [&](int32_t t) { return l[static_cast<size_t>(t)] - most - std::log(sum); };
         const auto wrong = [](double got, double expected) { return !(std::abs(got - expected) <= 1e-3); };
         if (in_vocab(s.tokens[i]) && wrong(s.logprobs[i], logprob(s.tokens[i])))
-            return fail(row_name(i) + " has logprob " + std::to_string(s.logprobs[i]) + " of its token, expected " +
+            return fail(name_of(i, rows[i]) + " has logprob " + std::to_string(s.logprobs[i]) + " of its token, expected " +
                         std::to_string(logprob(s.tokens[i])) + " (log-softmax of the raw logits)");
         std::vector<float> sorted = l;
         std::sort(sorted.begin(), sorted.end(), std::greater<>());
@@ -136,9 +140,9 @@ Outcome logprobs(Subject& subject) {
             const bool wanted = k + 1 < rows[i].params.logprobs;
             if (wanted && (!in_vocab(t) || l[static_cast<size_t>(t)] != sorted[k] ||
                            wrong(s.top_logprobs[i * kTop + k], logprob(t))))
-                return fail(row_name(i) + " has token " + std::to_string(t) + " at place " + std::to_string(k) +
+                return fail(name_of(i, rows[i]) + " has token " + std::to_string(t) + " at place " + std::to_string(k) +
                             " of its top list, or a wrong logprob there");
-            if (!wanted && t != -1) return fail(row_name(i) + " has more in its top list than it asked for");
+            if (!wanted && t != -1) return fail(name_of(i, rows[i]) + " has more in its top list than it asked for");
         }
     }
     return {};
@@ -155,14 +159,14 @@ Outcome process(Subject& subject) {
         for (uint32_t t = 0; t < kVocab; ++t) {
             const float x = s.logits[i * kVocab + t];
             if (!rows[i].may(t) && x > -INFINITY)
-                return fail(row_name(i) + " keeps token " + std::to_string(t) + ", which its mask excludes");
+                return fail(name_of(i, rows[i]) + " keeps token " + std::to_string(t) + ", which its mask excludes");
             sum += std::exp(static_cast<double>(x));
         }
         if (!(std::abs(sum - 1) < 1e-3))
-            return fail("the probabilities of " + row_name(i) + " sum to " + std::to_string(sum));
+            return fail("the probabilities of " + name_of(i, rows[i]) + " sum to " + std::to_string(sum));
         if (const int32_t t = chosen.tokens[i];
             in_vocab(t) && !(s.logits[i * kVocab + static_cast<size_t>(t)] > -INFINITY))
-            return fail(row_name(i) + " samples token " + std::to_string(t) + ", which process() excludes");
+            return fail(name_of(i, rows[i]) + " samples token " + std::to_string(t) + ", which process() excludes");
     }
     return {};
 }
@@ -178,7 +182,7 @@ Outcome lifetimes(Subject& subject) {
         PB_TRY(const Sampled b, sample(subject, *second, all(rows)));
         for (size_t i = 0; i < rows.size(); ++i)
             if (a.tokens[i] != b.tokens[i])
-                return fail("in batch " + std::to_string(k) + " " + row_name(i) +
+                return fail("in batch " + std::to_string(k) + " " + name_of(i, rows[i]) +
                             " becomes another token where batches are overwritten after their call: a pointer is kept");
     }
     return {};
@@ -197,7 +201,7 @@ Outcome surprisal(Subject& subject) {
     if (std::isnan(s.surprisal[0])) return Outcome::skip("it gives no surprisal");
     for (size_t i = 0; i < rows.size(); ++i)
         if (!(s.surprisal[i] > -1e-3f && s.surprisal[i] < 1e3f))
-            return fail(row_name(i) + " has a token with a surprisal of " + std::to_string(s.surprisal[i]) +
+            return fail(name_of(i, rows[i]) + " has a token with a surprisal of " + std::to_string(s.surprisal[i]) +
                         " bits, expected a number from 0 on");
     return {};
 }
@@ -219,7 +223,7 @@ constexpr Check kChecks[] = {
     {"sampler.mask", "samples only tokens that are allowed", there<mask>},
     {"sampler.repeatable", "gives the same token for the same logits, seed and position", there<repeatable>},
     {"sampler.batch", "gives a row the same token alone, in a batch, and in another order", there<batch>},
-    {"sampler.faults", "counts the rows that have nothing to choose from, and no others", there<faults>},
+    {"sampler.faults", "notes the rows that have nothing to choose from, and no others", there<faults>},
     {"sampler.logprobs", "reports log-softmax of the raw logits, highest first", there<logprobs>},
     {"sampler.surprisal", "gives the surprisal of a token where mirostat_tau is set", there<surprisal>},
     {"sampler.lifetimes", "keeps no pointer past the call that it came with", there<lifetimes>},

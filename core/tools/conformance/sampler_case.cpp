@@ -1,7 +1,9 @@
 #include "conformance/sampler_case.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <sstream>
 
 #include "conformance/noise.hpp"
 #include "conformance/device_buffer.hpp"
@@ -66,6 +68,40 @@ std::deque<RowCase> strange_rows() {
     return out;
 }
 
+std::string name_of(size_t i, const RowCase& row) {
+    const pb_sampling_params& p = row.params;
+    std::ostringstream out;
+    out << "row " << i << " (vocabulary " << kVocab << ", temperature " << p.temperature;
+    const auto add = [&](const char* name, double value, double off) {
+        if (value != off) out << ", " << name << ' ' << value;
+    };
+    add("top_k", p.top_k, 0);
+    add("top_p", p.top_p, 1);
+    add("min_p", p.min_p, 0);
+    add("repetition_penalty", p.repetition_penalty, 1);
+    add("presence_penalty", p.presence_penalty, 0);
+    add("frequency_penalty", p.frequency_penalty, 0);
+    add("logprobs", p.logprobs, 0);
+    add("logit biases", p.logit_bias_count, 0);
+    add("dry_multiplier", p.dry_multiplier, 0);
+    add("top_n_sigma", p.top_n_sigma, 0);
+    add("typical_p", p.typical_p, 0);
+    add("xtc_probability", p.xtc_probability, 0);
+    add("mirostat_tau", p.mirostat_tau, 0);
+    out << ", seed " << row.seed << ", position " << row.position;
+    uint32_t allowed = 0;
+    for (const uint32_t word : row.allowed) allowed += static_cast<uint32_t>(std::popcount(word));
+    if (!row.allowed.empty()) out << ", " << allowed << " tokens allowed";
+    const auto count = [&](auto&& is, const char* what) {
+        if (const auto n = std::ranges::count_if(row.logits, is); n > 0) out << ", " << n << " logits " << what;
+    };
+    count([](float x) { return std::isnan(x); }, "NaN");
+    count([](float x) { return x == INFINITY; }, "+inf");
+    count([](float x) { return x == -INFINITY; }, "-inf");
+    out << ')';
+    return out.str();
+}
+
 std::vector<const RowCase*> all(const std::deque<RowCase>& cases) {
     std::vector<const RowCase*> out;
     for (const RowCase& c : cases) out.push_back(&c);
@@ -118,7 +154,7 @@ Result<> sample_there(const host::Component& sampler, const host::Component& dev
                               faulty.get()})
         PB_CHECK(each->fetch());
     for (size_t i = 0; i < faults.size(); ++i) {
-        if (i < b.row_count) out.faults += faults[i] != 0;
+        if (i < b.row_count) out.faults.push_back(faults[i]);
         else out.within_bounds = out.within_bounds && faults[i] == 1;
     }
     return {};
@@ -155,6 +191,8 @@ Result<Sampled> sample(Subject& subject, const host::Component& component, const
     out.top_logprobs.assign(n * kTop + kGuards, kGuard);
     out.surprisal.assign(n, NAN);
     out.surprisal.resize(n + kGuards, kGuard);
+    std::vector<int32_t> faults(n, 0);
+    faults.resize(n + kGuards, kGuardToken);
     pb_sample_batch b{};
     b.struct_size = sizeof b;
     b.row_count = static_cast<uint32_t>(n);
@@ -167,13 +205,15 @@ Result<Sampled> sample(Subject& subject, const host::Component& component, const
     b.top_tokens = out.top_tokens.data();
     b.top_logprobs = out.top_logprobs.data();
     b.surprisal = out.surprisal.data();
+    b.faults = faults.data();
     std::string why;
     if (!table.device) {
         b.logits.data = lent.lend(out.logits);
         pb_sample_batch* const batch = lent.lend(b);
+        if (call == Call::kProcess) batch->faults = nullptr;
         if (call == Call::kSample) PB_CHECK(component.check(table.sample(component.self(), batch), "sample"));
         else PB_CHECK(component.check(table.process(component.self(), batch), "process"));
-        out.faults = batch->fault_count;
+        out.faults.assign(faults.begin(), faults.end() - kGuards);
         std::copy_n(static_cast<const float*>(b.logits.data), out.logits.size(), out.logits.begin());
     } else if (const host::Component* const its = subject.device(table.device, why)) {
         std::fill_n(out.top_tokens.begin(), n * kTop, kGuardToken); // which none of them may stay
@@ -187,7 +227,7 @@ Result<Sampled> sample(Subject& subject, const host::Component& component, const
     };
     out.within_bounds = out.within_bounds && guarded(out.tokens, kGuardToken) && guarded(out.logprobs, kGuard) &&
                         guarded(out.top_tokens, -1) && guarded(out.top_logprobs, kGuard) &&
-                        guarded(out.logits, kGuard) && guarded(out.surprisal, kGuard);
+                        guarded(out.logits, kGuard) && guarded(out.surprisal, kGuard) && guarded(faults, kGuardToken);
     return out;
 }
 

@@ -27,12 +27,14 @@ struct RowCase { // one sequence that wants a token
 std::deque<RowCase> random_rows(uint64_t seed, uint32_t count); // sane ones, of every kind of request
 std::deque<RowCase> strange_rows(); // that no sane model gives: NaN, all −inf, +inf, nothing allowed that is finite
 std::vector<const RowCase*> all(const std::deque<RowCase>&);
+// "row 14 (vocabulary 203, temperature 0.7, top_k 5, seed 9, position 31, 12 tokens allowed)": what is not off.
+std::string name_of(size_t i, const RowCase&);
 
 struct Sampled {
     std::vector<int32_t> tokens, top_tokens;             // (rows), (rows, kTop)
     std::vector<float> logprobs, top_logprobs, logits;  // (rows), (rows, kTop), (rows, kVocab) as the sampler left them
     std::vector<float> surprisal;                        // (rows), NaN where it gave none
-    uint64_t faults = 0;
+    std::vector<int32_t> faults; // by row: 1 where there is nothing to choose from
     bool within_bounds = true;
 };
 

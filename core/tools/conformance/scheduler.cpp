@@ -30,8 +30,11 @@ Outcome answers(Subject& subject) {
 }
 
 Outcome bounds(Subject& subject) {
-    return judge(subject, [](const View&, const Planned& p) {
-        return p.within_bounds ? std::string() : "it wrote past item_capacity or preempt_capacity";
+    return judge(subject, [](const View&, const Planned& p) -> std::string {
+        if (!p.within_bounds) return "it wrote past item_capacity or preempt_capacity";
+        const auto zero = [](const auto& entry) { return entry.reserved == 0; };
+        if (std::ranges::all_of(p.items, zero) && std::ranges::all_of(p.preempts, zero)) return "";
+        return "it wrote into the reserved field of an item or a preemption, which later versions may give a meaning";
     });
 }
 
@@ -179,7 +182,7 @@ Outcome progress(Subject& subject) {
 
 constexpr Check kChecks[] = {
     {"scheduler.answers", "plans every view without an error", answers},
-    {"scheduler.bounds", "writes at most item_capacity items and preempt_capacity preemptions", bounds},
+    {"scheduler.bounds", "writes at most item_capacity items and preempt_capacity preemptions, and nothing into reserved fields", bounds},
     {"scheduler.known_ids", "plans only sequences that it was shown", known_ids},
     {"scheduler.unique", "plans a sequence once", unique},
     {"scheduler.budget", "plans at most max_num_batched_tokens", budget},

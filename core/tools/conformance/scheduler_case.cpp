@@ -282,7 +282,11 @@ struct Loop {
         used += at->pages;
         if (at->computed_tokens == at->prompt_tokens + at->output_tokens) at->output_tokens += n > 0;
         if (at->output_tokens < at->max_tokens) return;
-        if (table.finished) table.finished(component.self(), at->id, at->output_tokens);
+        if (table.finished) {
+            table.finished(component.self(), memory.lend(pb_finished{sizeof(pb_finished), PB_FINISH_LENGTH, at->id,
+                                                                     at->output_tokens, 0}));
+            memory.end_call();
+        }
         used -= at->pages;
         running.erase(at);
     }

@@ -47,8 +47,18 @@ Block calls(const std::vector<Component>& components, const Interval& interval, 
     return {since == Since::kBegin ? "Calls of a step" : "Calls of a step, last 10 s", table(rows, {3, 4, 5, 6, 7})};
 }
 
+// What the engine does in place of what failed; docs/metrics.md has the same.
+std::string fallback_of(const std::string& kind, const std::string& reason) {
+    if (reason == "probation") return "the predecessor took over";
+    if (kind == "scheduler") return "the step computed nothing";
+    if (kind == "sampler") return reason == "logits" ? "an allowed token was taken" : "the request ended as an error";
+    if (kind == "proposer") return "nothing was drafted";
+    if (kind == "kv_policy") return "the page unused the longest was evicted";
+    return "";
+}
+
 Block faults(const Scrape& now, const Labels& wanted) {
-    Rows rows = {{"slot", "plugin", "reason", "faults"}};
+    Rows rows = {{"slot", "plugin", "reason", "faults", "fallback"}};
     for (const Component& c : known_components(now)) {
         if (wanted.contains("plugin") && c.labels() != wanted) continue;
         for (const std::string& reason : now.values_of("patchbay_plugin_faults_total", "reason", c.labels())) {
@@ -56,7 +66,8 @@ Block faults(const Scrape& now, const Labels& wanted) {
             which["reason"] = reason;
             const double count = now.sum("patchbay_plugin_faults_total", which);
             if (count == 0) continue;
-            rows.push_back({printable(c.kind), printable(c.plugin, kMaxName), printable(reason), count_text(count)});
+            rows.push_back({printable(c.kind), printable(c.plugin, kMaxName), printable(reason), count_text(count),
+                            fallback_of(c.kind, reason)});
         }
     }
     if (rows.size() == 1) return {"Faults", {Line("none", Style::kGood)}};

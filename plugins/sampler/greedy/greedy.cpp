@@ -9,18 +9,12 @@ class Greedy {
     explicit Greedy(const patchbay::Context& context) : pool_(context.host()) {}
 
     void sample(patchbay::SampleBatch& batch) {
-        std::vector<uint8_t> faults(batch.size());
         pool_.run(batch.size(), [&](uint32_t i) {
-            const auto logits = batch.logits(i);
-            int32_t best = patchbay::likeliest(logits, batch.row(i));
-            if (best < 0) {
-                faults[i] = 1;
-                best = patchbay::first_allowed(batch.row(i), logits.size());
-            }
+            int32_t best = patchbay::likeliest(batch.logits(i), batch.row(i));
+            if (best < 0) best = batch.fault(i);
             batch.raw.tokens[i] = best;
             patchbay::write_logprobs(batch, i, best);
         });
-        for (const uint8_t f : faults) batch.raw.fault_count += f;
     }
 
   private:

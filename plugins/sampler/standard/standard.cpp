@@ -18,8 +18,7 @@ class Standard {
 
     void sample(patchbay::SampleBatch& batch) {
         if (memory_.size() < batch.size()) memory_.resize(batch.size());
-        pool_.run(batch.size(), [&](uint32_t i) { memory_[i].fault = sample_row(batch, i, memory_[i]); });
-        for (uint32_t i = 0; i < batch.size(); ++i) batch.raw.fault_count += memory_[i].fault;
+        pool_.run(batch.size(), [&](uint32_t i) { sample_row(batch, i, memory_[i]); });
     }
 
     void process(patchbay::SampleBatch& batch) {
@@ -50,10 +49,9 @@ class Standard {
         std::vector<float> logits;
         std::vector<Candidate> kept, before;
         patchbay::NoiseChunk noise;
-        uint8_t fault = 0;
     };
 
-    uint8_t sample_row(patchbay::SampleBatch& batch, uint32_t i, RowMemory& m) const {
+    void sample_row(patchbay::SampleBatch& batch, uint32_t i, RowMemory& m) const {
         const pb_sample_row& row = batch.row(i);
         std::span<const float> logits = batch.logits(i);
         if (patchbay::adjusts_logits(*row.params)) { // in a copy: logprobs are those of the raw logits
@@ -62,7 +60,6 @@ class Standard {
             logits = m.logits;
         }
         int32_t token = -1;
-        uint8_t fault = 0;
         float surprisal = 0;
         if (row.params->temperature == 0) {
             token = patchbay::likeliest(logits, row);
@@ -86,14 +83,10 @@ class Standard {
             }
             token = most.token();
         }
-        if (token < 0) {
-            token = patchbay::first_allowed(row, logits.size());
-            fault = 1;
-        }
+        if (token < 0) token = batch.fault(i);
         batch.raw.tokens[i] = token;
         if (batch.raw.surprisal && row.params->mirostat_tau > 0) batch.raw.surprisal[i] = surprisal;
         patchbay::write_logprobs(batch, i, token);
-        return fault;
     }
 
     static float surprise_of(int32_t token, const std::vector<Candidate>& left) { // bits

@@ -47,9 +47,9 @@ class Fair {
         }
     }
 
-    void finished(uint64_t id, uint32_t output_tokens) {
-        charge_output(id, output_tokens);
-        seen_.erase(id);
+    void finished(const pb_finished& f) {
+        charge_output(f.id, f.output_tokens);
+        seen_.erase(f.id);
     }
 
   private:

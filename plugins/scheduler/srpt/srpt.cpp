@@ -53,11 +53,12 @@ class ShortestRemaining {
         for (const auto* all : {&step.running, &step.waiting})
             for (const pb_sequence& s : *all) arrived(s);
     }
-    void finished(uint64_t id, uint32_t output_tokens) {
-        const auto node = length_.extract(id);
-        if (node.empty() || output_tokens == 0) return; // a request without output was aborted
+    void finished(const pb_finished& f) {
+        const auto node = length_.extract(f.id);
+        const bool is_whole = f.reason == PB_FINISH_STOP || f.reason == PB_FINISH_LENGTH;
+        if (node.empty() || !is_whole) return; // others would have gone on
         Mean& mean = means_[static_cast<size_t>(node.mapped())];
-        mean.value += (output_tokens - mean.value) / ++mean.count;
+        mean.value += (f.output_tokens - mean.value) / ++mean.count;
     }
 
   private:

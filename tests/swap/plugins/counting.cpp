@@ -13,7 +13,7 @@ class Counting {
     explicit Counting(const patchbay::Context& context) : metrics_(context.host()) {}
 
     void arrived(const pb_sequence& s) { queue_.insert(s.id); }
-    void finished(uint64_t id, uint32_t) { queue_.erase(id); }
+    void finished(const pb_finished& f) { queue_.erase(f.id); }
     void resync(const patchbay::SchedulerStep& step) {
         queue_.clear();
         for (const pb_sequence& s : step.waiting) queue_.insert(s.id);

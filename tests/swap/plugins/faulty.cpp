@@ -93,8 +93,7 @@ class Sampler { // the likeliest token; writes all over the logits
         for (uint32_t i = 0; i < batch.size(); ++i) {
             const auto logits = batch.logits(i);
             int32_t best = patchbay::likeliest(logits, batch.row(i));
-            batch.raw.fault_count += best < 0;
-            if (best < 0) best = patchbay::first_allowed(batch.row(i), logits.size());
+            if (best < 0) best = batch.fault(i);
             patchbay::write_logprobs(batch, i, best);
             batch.raw.tokens[i] = best;
             if (!now || fault_ == "none" || fault_ == "slow") continue;

@@ -11,8 +11,7 @@ class Remembers {
     void sample(patchbay::SampleBatch& batch) {
         for (uint32_t i = 0; i < batch.size(); ++i) {
             int32_t best = patchbay::likeliest(batch.logits(i), batch.row(i));
-            batch.raw.fault_count += best < 0;
-            if (best < 0) best = patchbay::first_allowed(batch.row(i), batch.logits(i).size());
+            if (best < 0) best = batch.fault(i);
             patchbay::write_logprobs(batch, i, best);
             batch.raw.tokens[i] = best;
         }

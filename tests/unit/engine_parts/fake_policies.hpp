@@ -17,7 +17,7 @@ namespace patchbay::engine::testing {
 struct FakeScheduler {
     std::function<void(const pb_scheduler_in&, pb_scheduler_out&)> plan; // empty: it plans nothing
     std::vector<uint64_t> arrived;                           // ids, in their order
-    std::vector<std::pair<uint64_t, uint32_t>> finished;     // ids, output tokens
+    std::vector<pb_finished> finished;
     std::vector<std::pair<uint32_t, uint32_t>> resyncs;      // sequences that run, that wait
 
     static pb_status plan_of(void* self, const pb_scheduler_in* in, pb_scheduler_out* out) {
@@ -28,7 +28,7 @@ struct FakeScheduler {
     }
     static FakeScheduler& of(void* self) { return static_cast<detail::Box<FakeScheduler>*>(self)->value; }
     static void arrived_of(void* self, const pb_sequence* s, uint32_t) { of(self).arrived.push_back(s->id); }
-    static void finished_of(void* self, uint64_t id, uint32_t tokens) { of(self).finished.emplace_back(id, tokens); }
+    static void finished_of(void* self, const pb_finished* f) { of(self).finished.push_back(*f); }
     static void resync_of(void* self, const pb_scheduler_in* in) {
         of(self).resyncs.emplace_back(in->running_count, in->waiting_count);
     }

@@ -27,7 +27,10 @@ TEST(Lifecycle, AnEndGivesBackPagesSlotsAndRecords) {
     EXPECT_EQ(b.surprisals.find(runs.id), nullptr);
     EXPECT_EQ(runs.output.delta.finish, FinishReason::kStop);
     EXPECT_EQ(runs.output.delta.stop_reason, "33");
-    EXPECT_THAT(b.policy.finished, ElementsAre(Pair(runs.id, 0u)));
+    ASSERT_EQ(b.policy.finished.size(), 1u);
+    EXPECT_EQ(b.policy.finished[0].id, runs.id);
+    EXPECT_EQ(b.policy.finished[0].output_tokens, 0u);
+    EXPECT_EQ(b.policy.finished[0].reason, PB_FINISH_STOP);
     EXPECT_THAT(b.drafting.ended, ElementsAre(runs.id));
     EXPECT_EQ(b.report().finished, 1u);
     EXPECT_EQ(b.sequences.find(runs.id), &runs) << "until its delta is handed out";

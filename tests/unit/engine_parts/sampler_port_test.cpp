@@ -90,7 +90,7 @@ TEST(SamplerPort, ShowsTheSamplerItsRowsAndTakesItsTokens) {
     b.policy.sampled = [&](SampleBatch& batch) {
         highest(batch);
         batch.raw.logprobs[1] = -0.5f;
-        batch.raw.fault_count = 1;
+        batch.raw.faults[1] = 1;
         b.clock.advance_ns(30);
     };
     ASSERT_TRUE(b.sample());

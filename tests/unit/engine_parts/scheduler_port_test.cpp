@@ -137,13 +137,24 @@ TEST(SchedulerPort, MeasuresPlansAndSaysWhatTimeItIs) {
     EXPECT_EQ(b.report().plan_ns, 140u);
 }
 
-TEST(SchedulerPort, TheEndOfASequenceIsSaidWithItsLength) {
+TEST(SchedulerPort, TheEndOfASequenceIsSaidWithItsReasonAndLength) {
     Bench b;
     Sequence& s = b.run(4, 4);
     s.tokens.insert(s.tokens.end(), {7, 8, 9});
     s.drafts = 1;
-    b.scheduler.finished(s);
-    EXPECT_THAT(b.policy.finished, ElementsAre(Pair(s.id, 2u)));
+    const std::pair<FinishReason, pb_finish_reason> kReasons[] = {
+        {FinishReason::kStop, PB_FINISH_STOP},   {FinishReason::kRepetition, PB_FINISH_STOP},
+        {FinishReason::kLength, PB_FINISH_LENGTH}, {FinishReason::kAbort, PB_FINISH_ABORT},
+        {FinishReason::kError, PB_FINISH_ERROR}};
+    for (const auto& [its, expected] : kReasons) {
+        s.output.delta.finish = its;
+        b.scheduler.finished(s);
+        const pb_finished& said = b.policy.finished.back();
+        EXPECT_EQ(said.struct_size, sizeof said);
+        EXPECT_EQ(said.id, s.id);
+        EXPECT_EQ(said.output_tokens, 2u);
+        EXPECT_EQ(said.reason, expected) << name_of(its);
+    }
 }
 
 // Plans of few ids, so that breaches are common, against the contract word for word.

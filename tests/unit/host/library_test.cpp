@@ -122,10 +122,11 @@ TEST_F(LibraryTest, AManifestOfAnotherContractSaysWhatDiffers) {
     EXPECT_EQ(contract_fault(good), "");
     Manifest m = good;
     m.abi_major = 2;
-    EXPECT_EQ(contract_fault(m), "built for ABI 2.0, this host speaks 1.0");
+    EXPECT_EQ(contract_fault(m), "built for ABI 2.0, this host speaks 1.0: build it with the headers of this Patchbay");
     m = good;
     m.abi_minor = 1;
-    EXPECT_EQ(contract_fault(m), "built for ABI 1.1, this host speaks 1.0");
+    EXPECT_EQ(contract_fault(m), "built for ABI 1.1, this host speaks 1.0: use a newer Patchbay, or build it with "
+                                 "the headers of this one");
     m = good;
     m.components[0].revision = 99;
     EXPECT_EQ(contract_fault(m),

@@ -66,10 +66,12 @@ inline Sampled sample(const std::string& plugin, std::vector<Row> rows, Call wha
     b.top_tokens = out.top.data();
     b.top_logprobs = out.top_logprobs.data();
     b.surprisal = out.surprisal.data();
+    std::vector<int32_t> faults(n, 0);
+    if (what == Call::kSample) b.faults = faults.data();
     const auto call = what == Call::kProcess ? sampler.table->process : sampler.table->sample;
     const auto done = sampler.component->check(call(sampler.self(), &b), "sample");
     EXPECT_TRUE(done) << (done ? "" : done.error());
-    out.faults = b.fault_count;
+    out.faults = static_cast<uint64_t>(std::ranges::count(faults, 1));
     return out;
 }
 

@@ -99,7 +99,7 @@ TEST(PluginsPage, ShowsCallsFaultsByReasonAndSwapsByOutcomeAndPhase) {
                   "phase": "plan", "reason": "names 7 twice", "step": 88}]}})");
     const std::string text = k.page(plugins_page, 100);
     EXPECT_THAT(text, ContainsRegex("scheduler +fcfs +plan +50/s +10.0 ms +5.0 ms +9.9 ms +50 %")) << text;
-    EXPECT_THAT(text, ContainsRegex("scheduler +sjf +probation +2"));
+    EXPECT_THAT(text, ContainsRegex("scheduler +sjf +probation +2 +the predecessor took over"));
     EXPECT_THAT(text, Not(ContainsRegex("fcfs +error"))) << "there was none";
     EXPECT_THAT(text, ContainsRegex("scheduler +4 +0 +2 +5.0 us +9.9 us +plan 2"));
     EXPECT_THAT(text, Not(ContainsRegex("sampler +0"))) << "it was never swapped";

@@ -21,4 +21,15 @@
     X(MODEL, model, Model)             \
     X(DEVICE, device, Device)
 
+/* X(NAME, id): the parts of the contract that are released, beside abi.h and abi/tensor.h: kinds, extensions, services.
+ * PB_NAME_REVISION stays for ever; structs and lists of values only grow at their end, and PB_ABI_MINOR counts that
+ * (docs/plugins/compatibility.md). All others are drafts. */
+#define PB_EACH_RELEASED(X)      \
+    X(SCHEDULER, PB_SCHEDULER)   \
+    X(SAMPLER, PB_SAMPLER)       \
+    X(CONFIGURE, PB_CONFIGURE)   \
+    X(POOL, PB_SERVICE_POOL)     \
+    X(CLOCK, PB_SERVICE_CLOCK)   \
+    X(METRICS, PB_SERVICE_METRICS)
+
 #endif

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 #define PB_SCHEDULER "patchbay.scheduler/1"
-#define PB_SCHEDULER_REVISION 1 /* a draft: plugins of another revision are refused */
+#define PB_SCHEDULER_REVISION 2 /* released: it stays. What is below is promised, see docs/plugins/compatibility.md */
 
 enum { /* pb_sequence.flags */
     PB_SEQ_PREEMPTED = 1u, /* waiting because it was preempted; its output tokens are kept            */
@@ -109,13 +109,29 @@ typedef struct pb_scheduler_out { /* [call] buffers are the host's */
     uint32_t         reserved;
 } pb_scheduler_out;
 
+typedef int32_t pb_finish_reason; /* values may be added; one that a policy does not know is neither STOP nor LENGTH */
+enum {
+    PB_FINISH_STOP   = 1, /* by itself: an end token, a stop string, a repetition */
+    PB_FINISH_LENGTH = 2, /* max_tokens, or the end of the context               */
+    PB_FINISH_ABORT  = 3, /* its client left: it would have made more            */
+    PB_FINISH_ERROR  = 4  /* likewise                                            */
+};
+
+typedef struct pb_finished { /* [call] */
+    uint32_t         struct_size;
+    pb_finish_reason reason;
+    uint64_t         id;
+    uint32_t         output_tokens;
+    uint32_t         reserved;
+} pb_finished;
+
 typedef struct pb_scheduler {
     uint32_t struct_size;
     uint32_t reserved;
     pb_status (*plan)(void *self, const pb_scheduler_in *, pb_scheduler_out *);  /* [step] */
     /* Optional, for policies that keep their own order and so stay O(scheduled): */
     void (*arrived)(void *self, const pb_sequence *, uint32_t size);             /* [step] size: sizeof(pb_sequence) at the host */
-    void (*finished)(void *self, uint64_t id, uint32_t output_tokens);           /* [step] */
+    void (*finished)(void *self, const pb_finished *);                           /* [step] */
     void (*resync)(void *self, const pb_scheduler_in *);                         /* [step] when it takes a slot over: the whole view */
 } pb_scheduler;
 

@@ -10,7 +10,7 @@ extern "C" {
 
 /* The one thread pool of the process: no plugin starts a second one, nor uses OpenMP. */
 #define PB_SERVICE_POOL "patchbay.pool/1"
-#define PB_POOL_REVISION 1
+#define PB_POOL_REVISION 1 /* released */
 typedef struct pb_pool {
     uint32_t struct_size;
     uint32_t revision; /* PB_POOL_REVISION */
@@ -24,7 +24,7 @@ typedef struct pb_pool {
 
 /* Time. Real, or virtual in a simulation; no plugin reads another clock. */
 #define PB_SERVICE_CLOCK "patchbay.clock/1"
-#define PB_CLOCK_REVISION 1
+#define PB_CLOCK_REVISION 1 /* released */
 typedef struct pb_clock {
     uint32_t struct_size;
     uint32_t revision; /* PB_CLOCK_REVISION */
@@ -35,7 +35,7 @@ typedef struct pb_clock {
 /* A plugin's own metrics. They appear as patchbay_plugin_<name>{kind,plugin}, counters as …_total. Names are of a-z, 0-9
  * and _; at most 64 a component, more are dropped. */
 #define PB_SERVICE_METRICS "patchbay.metrics/1"
-#define PB_METRICS_REVISION 1
+#define PB_METRICS_REVISION 1 /* released */
 typedef struct pb_metrics {
     uint32_t struct_size;
     uint32_t revision; /* PB_METRICS_REVISION */
@@ -47,7 +47,7 @@ typedef struct pb_metrics {
 /* Another device, for one that stands before it: asked for in create() only. What it makes lives as long as the component
  * that asked, unless it is closed. Such a device cannot ask for one itself. Offered to devices. */
 #define PB_SERVICE_DEVICES "patchbay.devices/1"
-#define PB_DEVICES_REVISION 1
+#define PB_DEVICES_REVISION 1 /* a draft */
 struct pb_device;
 typedef struct pb_devices {
     uint32_t struct_size;
@@ -70,7 +70,7 @@ typedef struct pb_devices {
  * drafts but for the last are those of a row of an earlier pass in the same propose(), or its token is −1. All rows of a
  * pass of a head without layers have the same number of drafts. */
 #define PB_SERVICE_RUNNER "patchbay.runner/1"
-#define PB_RUNNER_REVISION 1
+#define PB_RUNNER_REVISION 1 /* a draft */
 
 typedef struct pb_runner_load { /* [call] */
     uint32_t          struct_size;

@@ -1,5 +1,4 @@
-// patchbay/sdk/row_logprobs.hpp - for samplers: the allowed-token mask, the likeliest token, and the log-probabilities
-// that a row asks for.
+// patchbay/sdk/row_logprobs.hpp - for samplers: the likeliest token, and the log-probabilities that a row asks for.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -9,16 +8,6 @@
 #include "patchbay/sdk/sampler.hpp"
 
 namespace patchbay {
-
-inline bool allowed(const pb_sample_row& row, size_t token) {
-    return !row.allowed || (row.allowed[token / 32] >> (token % 32) & 1u);
-}
-
-inline int32_t first_allowed(const pb_sample_row& row, size_t vocab) {
-    for (size_t t = 0; t < vocab; ++t)
-        if (allowed(row, t)) return static_cast<int32_t>(t);
-    return 0;
-}
 
 // The highest allowed logit's token, of equal ones the lowest; −1 where all are NaN or −infinity.
 inline int32_t likeliest(std::span<const float> logits, const pb_sample_row& row) {

@@ -8,6 +8,17 @@
 
 namespace patchbay {
 
+inline bool allowed(const pb_sample_row& row, size_t token) {
+    return !row.allowed || (row.allowed[token / 32] >> (token % 32) & 1u);
+}
+
+// For rows that have nothing to sample from: a token that is at least in range, and allowed where any is.
+inline int32_t first_allowed(const pb_sample_row& row, size_t vocab) {
+    for (size_t t = 0; t < vocab; ++t)
+        if (allowed(row, t)) return static_cast<int32_t>(t);
+    return 0;
+}
+
 struct SampleBatch {
     explicit SampleBatch(pb_sample_batch& batch) : raw(batch), rows_(batch.rows, batch.row_count, batch.row_stride) {
         if (rows_.empty() || rows_[0].params->struct_size >= sizeof(pb_sampling_params)) return;
@@ -24,6 +35,12 @@ struct SampleBatch {
     const pb_sample_row& row(uint32_t i) const { return whole_rows_.empty() ? rows_[i] : whole_rows_[i]; }
     std::span<float> logits(uint32_t i) const {
         return {static_cast<float*>(raw.logits.data) + i * raw.logits.strides[0], static_cast<size_t>(vocab())};
+    }
+    // For a row that has nothing to choose from, its logits being all NaN or excluded: notes that, and gives the token that
+    // the row gets all the same.
+    int32_t fault(uint32_t i) const {
+        if (raw.faults) raw.faults[i] = 1;
+        return first_allowed(row(i), static_cast<size_t>(vocab()));
     }
     pb_sample_batch& raw;
 

@@ -1,7 +1,8 @@
 // patchbay/sdk/scheduler.hpp - a scheduling policy as a class:
 //   class Mine { void plan(const patchbay::SchedulerStep&, patchbay::Plan&); };
 //   PATCHBAY_PLUGIN(patchbay::scheduler<Mine>({.name = "mine", .version = "1.0.0", .summary = "…"}))
-// Optional members: arrived(const pb_sequence&), finished(id, output_tokens), resync(step), save, load, kParams.
+// Optional members: arrived(const pb_sequence&), finished(const pb_finished&),
+// resync(step), save, load, kParams.
 #pragma once
 #include <algorithm>
 #include <cassert>
@@ -121,9 +122,9 @@ struct SchedulerTable {
             if constexpr (kArrived) t.arrived(*Whole(s, size));
         });
     }
-    static void finished(void* self, uint64_t id, uint32_t output_tokens) {
+    static void finished(void* self, const pb_finished* finished) {
         notify<T>(self, "finished", [&](T& t) {
-            if constexpr (kFinished) t.finished(id, output_tokens);
+            if constexpr (kFinished) t.finished(*Whole(finished));
         });
     }
     static void resync(void* self, const pb_scheduler_in* in) {
@@ -135,12 +136,12 @@ struct SchedulerTable {
         });
     }
     static constexpr bool kArrived = requires(T t, const pb_sequence& s) { t.arrived(s); };
-    static constexpr bool kFinished = requires(T t) { t.finished(uint64_t{}, uint32_t{}); };
+    static constexpr bool kFinished = requires(T t, const pb_finished& f) { t.finished(f); };
     static constexpr bool kResync = requires(T t, const SchedulerStep& s) { t.resync(s); };
     static constexpr pb_scheduler table{sizeof(pb_scheduler), 0, plan, kArrived ? arrived : nullptr,
                                         kFinished ? finished : nullptr, kResync ? resync : nullptr};
     static_assert(kArrived || !PB_HAS_MEMBER(T, arrived), "arrived is: void arrived(const pb_sequence&)");
-    static_assert(kFinished || !PB_HAS_MEMBER(T, finished), "finished is: void finished(uint64_t id, uint32_t tokens)");
+    static_assert(kFinished || !PB_HAS_MEMBER(T, finished), "finished is: void finished(const pb_finished&)");
     static_assert(kResync || !PB_HAS_MEMBER(T, resync), "resync is: void resync(const patchbay::SchedulerStep&)");
     static_assert(!PB_HAS_MEMBER(T, arrive) && !PB_HAS_MEMBER(T, on_arrived), "it is called arrived");
     static_assert(!PB_HAS_MEMBER(T, finish) && !PB_HAS_MEMBER(T, on_finished), "it is called finished");

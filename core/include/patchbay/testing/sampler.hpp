@@ -19,7 +19,7 @@ struct LogitRow {
 struct Sampled {
     std::vector<int32_t> tokens; // of each row
     std::vector<float> logprobs; // likewise, where a row's params.logprobs is not 0
-    uint64_t faults = 0;         // rows without anything to choose from
+    std::vector<int32_t> faults; // 1: the row had nothing to choose from
 };
 
 class Sampler : public Subject {
@@ -45,6 +45,7 @@ class Sampler : public Subject {
         Sampled out;
         out.tokens.assign(rows.size(), -1);
         out.logprobs.assign(rows.size(), 0);
+        out.faults.assign(rows.size(), 0);
         std::vector<int32_t> top_tokens(rows.size() * most);
         std::vector<float> top_logprobs(rows.size() * most);
         auto batch = sized<pb_sample_batch>();
@@ -57,8 +58,8 @@ class Sampler : public Subject {
         batch.logprobs = out.logprobs.data();
         batch.top_tokens = top_tokens.data();
         batch.top_logprobs = top_logprobs.data();
+        batch.faults = out.faults.data();
         component.check(table.sample(component.self(), &batch));
-        out.faults = batch.fault_count;
         return out;
     }
     int32_t sample(const LogitRow& row) { return sample(std::vector<LogitRow>{row}).tokens[0]; }

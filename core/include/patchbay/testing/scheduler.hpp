@@ -81,8 +81,12 @@ class Scheduler : public Subject {
     void arrived(const pb_sequence& s) {
         if (table().arrived) table().arrived(component.self(), &s, sizeof s);
     }
-    void finished(uint64_t id, uint32_t output_tokens) {
-        if (table().finished) table().finished(component.self(), id, output_tokens);
+    void finished(uint64_t id, uint32_t output_tokens, pb_finish_reason reason = PB_FINISH_STOP) {
+        auto said = sized<pb_finished>();
+        said.id = id;
+        said.output_tokens = output_tokens;
+        said.reason = reason;
+        if (table().finished) table().finished(component.self(), &said);
     }
     void resync(const Step& step) {
         const pb_scheduler_in in = wire(step);

@@ -76,9 +76,10 @@ Result<> SamplerPort::ask(const SampleRows& rows, std::span<float> logits, StepS
         b.top_tokens = samples.top_tokens.data();
         b.top_logprobs = samples.top_logprobs.data();
         b.surprisal = samples.surprisals.data();
+        b.faults = samples.faults.data();
         PB_CHECK(reader_->read(c, rows, logits));
         PB_CHECK(host::checked<&pb_sampler::sample>(c, &b));
-        context_.report.sampler_faults += static_cast<uint32_t>(b.fault_count);
+        context_.report.sampler_faults += static_cast<uint32_t>(rows.count() - std::ranges::count(samples.faults, 0));
         reader_->decide(samples);
     }
     samples.statistics = std::move(statistics);

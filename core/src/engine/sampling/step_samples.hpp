@@ -10,6 +10,7 @@ namespace patchbay::engine {
 struct StepSamples { // by row
     std::vector<TokenId> tokens; // −1: none was sampled
     std::vector<float> logprobs, surprisals; // surprisals: empty where no sampler gives them
+    std::vector<int32_t> faults;             // 1: the row had nothing to choose from
     std::vector<TokenId> top_tokens;         // (rows, max_logprobs)
     std::vector<float> top_logprobs;         // likewise
     uint32_t max_logprobs = 0;
@@ -20,6 +21,7 @@ struct StepSamples { // by row
         tokens.assign(rows, -1);
         logprobs.assign(rows, 0);
         surprisals.assign(rows, 0);
+        faults.assign(rows, 0);
         top_tokens.assign(rows * max_logprobs, -1);
         top_logprobs.assign(rows * max_logprobs, 0);
     }

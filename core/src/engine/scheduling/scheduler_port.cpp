@@ -4,6 +4,21 @@
 #include <utility>
 
 namespace patchbay::engine {
+namespace {
+
+pb_finish_reason reason_of(FinishReason r) {
+    switch (r) {
+        case FinishReason::kStop:
+        case FinishReason::kRepetition: return PB_FINISH_STOP;
+        case FinishReason::kLength: return PB_FINISH_LENGTH;
+        case FinishReason::kAbort: return PB_FINISH_ABORT;
+        case FinishReason::kError: return PB_FINISH_ERROR;
+        case FinishReason::kNone: break;
+    }
+    return 0;
+}
+
+}  // namespace
 
 SchedulerPort::SchedulerPort(const config::EngineSettings& settings, const Sequences& sequences, Clock& clock,
                              StepContext& context, SwapJournal& journal)
@@ -20,8 +35,9 @@ void SchedulerPort::arrived(const pb_sequence& record) {
 }
 
 void SchedulerPort::finished(const Sequence& s) {
+    const pb_finished said{sizeof said, reason_of(s.output.delta.finish), s.id, s.outputs(), 0};
     slot_.each([&](const host::Component& c) {
-        if (host::table_of<pb_scheduler>(c).finished) host::call<&pb_scheduler::finished>(c, s.id, s.outputs());
+        if (host::table_of<pb_scheduler>(c).finished) host::call<&pb_scheduler::finished>(c, &said);
     });
 }
 
@@ -59,8 +75,8 @@ Result<> SchedulerPort::plan() {
 Result<> SchedulerPort::ask() {
     pb_scheduler_in in = view_->show(context_.step);
     const auto running = static_cast<uint32_t>(sequences_.running().size());
-    items_.resize(settings_.max_num_seqs);
-    preempts_.resize(std::max<size_t>(running, 1));
+    items_.assign(settings_.max_num_seqs, {}); // what a policy does not write is 0
+    preempts_.assign(std::max<size_t>(running, 1), {});
     pb_scheduler_out out{sizeof(pb_scheduler_out), sizeof(pb_plan_item), static_cast<uint32_t>(items_.size()),
                          sizeof(pb_preempt_item), items_.data(), 0, running, preempts_.data(), 0, 0};
     const uint64_t start = clock_.now_ns();

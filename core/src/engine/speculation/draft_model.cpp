@@ -363,11 +363,13 @@ Result<runner::SampledRows> DraftModel::sample(const host::Component& sampler, p
     logprobs_.assign(n, 0);
     top_tokens_.assign(top, -1);
     top_logprobs_.assign(top, 0);
+    faults_.assign(n, 0);
     b.logits.data = logits.data();
     b.tokens = tokens_.data();
     b.logprobs = logprobs_.data();
     b.top_tokens = top_tokens_.data();
     b.top_logprobs = top_logprobs_.data();
+    b.faults = faults_.data();
     if (draws_) PB_CHECK(draw_rows(sampler, b, logits));
     const std::vector<TokenId> drawn = draws_ ? tokens_ : std::vector<TokenId>();
     const std::vector<float> logprobs = draws_ ? logprobs_ : std::vector<float>();
@@ -377,7 +379,7 @@ Result<runner::SampledRows> DraftModel::sample(const host::Component& sampler, p
         else if (tokens_[i] >= 0) drawn_from_[i * facts_.vocab_size + static_cast<size_t>(tokens_[i])] = 1;
     }
     return runner::SampledRows{tokens_, top_tokens_, logprobs_, top_logprobs_, b.max_logprobs,
-                               static_cast<uint32_t>(b.fault_count)};
+                               static_cast<uint32_t>(std::ranges::count(faults_, 1))};
 }
 
 // The tokens of rows with a temperature, and what all are drawn from. Before sample(), which may write into logits.

@@ -140,6 +140,7 @@ class DraftModel {
     std::vector<uint32_t> asked_;      // by row: of the proposer's batch
     std::vector<TokenId> tokens_, top_tokens_;
     std::vector<float> logprobs_, top_logprobs_;
+    std::vector<int32_t> faults_; // by row: 1 where there was nothing to choose from
     bool draws_ = false;               // the batch wants what its tokens are drawn from
     std::vector<float> drawn_from_;    // by row: that
 };

@@ -55,7 +55,7 @@ static pb_status sample(void *self, pb_sample_batch *b) {
             if (first < 0) first = (int32_t)t;
             if (x[t] > -INFINITY && (best < 0 || x[t] > x[best])) best = (int32_t)t;
         }
-        if (best < 0) b->fault_count += 1;
+        if (best < 0) b->faults[i] = 1;
         b->tokens[i] = best >= 0 ? best : first >= 0 ? first : 0;
         write_logprobs(b, i, x, row->params->logprobs);
     }

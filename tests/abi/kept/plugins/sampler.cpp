@@ -12,10 +12,7 @@ struct Kept {
             kept::expect_zero_growth(batch.row(i), "pb_sample_row");
             kept::expect_zero_growth(*batch.row(i).params, "pb_sampling_params");
             int32_t best = patchbay::likeliest(batch.logits(i), batch.row(i));
-            if (best < 0) {
-                batch.raw.fault_count += 1;
-                best = patchbay::first_allowed(batch.row(i), batch.logits(i).size());
-            }
+            if (best < 0) best = batch.fault(i);
             batch.raw.tokens[i] = best;
             patchbay::write_logprobs(batch, i, best);
         }

@@ -95,8 +95,7 @@ class Sampler { // the highest of the allowed logits
                 if (patchbay::allowed(batch.row(i), t) && logits[t] > -INFINITY &&
                     (best < 0 || logits[t] > logits[static_cast<size_t>(best)]))
                     best = static_cast<int32_t>(t);
-            batch.raw.fault_count += best < 0;
-            if (best < 0) best = patchbay::first_allowed(batch.row(i), logits.size());
+            if (best < 0) best = batch.fault(i);
             patchbay::write_logprobs(batch, i, best);
             batch.raw.tokens[i] = static_cast<int64_t>(batch.row(i).position) == bad_at_ ? INT32_MAX : best;
         }

@@ -24,8 +24,7 @@ class Recorder {
             const auto logits = batch.logits(i);
             if (out_.is_open()) write(batch.row(i), logits);
             const int32_t token = choose(batch.row(i), logits);
-            if (token < 0) batch.raw.fault_count += 1;
-            batch.raw.tokens[i] = token < 0 ? patchbay::first_allowed(batch.row(i), logits.size()) : token;
+            batch.raw.tokens[i] = token < 0 ? batch.fault(i) : token;
             patchbay::write_logprobs(batch, i, batch.raw.tokens[i]);
         }
         out_.flush();

@@ -11,13 +11,13 @@ extern "C" {
 #endif
 
 #define PB_SCHEDULER "patchbay.scheduler/1"
-#define PB_SCHEDULER_REVISION 1 /* a draft: plugins of another revision are refused */
+#define PB_SCHEDULER_REVISION 2 /* released: it stays. What is below is promised, see docs/plugins/compatibility.md */
 
 enum { /* pb_sequence.flags */
     PB_SEQ_PREEMPTED = 1u, /* waiting because it was preempted; its output tokens are kept            */
     PB_SEQ_NO_CHUNK  = 2u, /* must be planned with all its remaining prompt tokens at once, or not at all */
-    PB_SEQ_SWAPPED   = 4u  /* waiting, and its KV of cached_tokens tokens lies in host memory: it takes as many pages as
-                            * any others do, and comes back when the sequence is admitted               */
+    PB_SEQ_SWAPPED   = 4u  /* waiting; the KV of its cached_tokens lies in host memory and is copied back when the sequence
+                            * is admitted. It needs as many pages as a sequence without any KV          */
 };
 
 typedef struct pb_sequence { /* an element of running and waiting: one sequence as a policy sees it */
@@ -34,15 +34,15 @@ typedef struct pb_sequence { /* an element of running and waiting: one sequence 
     uint32_t in_flight;      /* tokens of steps that are submitted and not yet back                 */
     uint32_t draft_tokens;   /* proposed for verification in the next step                          */
     uint32_t pages;          /* held                                                                */
-    uint32_t tokens_until_next_page;      /* tokens that fit before it needs its next page                       */
-    uint32_t pages_freed_if_preempted;       /* pages that come free if it is preempted                             */
+    uint32_t tokens_until_next_page;   /* tokens that fit into the pages that it holds              */
+    uint32_t pages_freed_if_preempted; /* pages that nothing else uses                              */
     uint32_t cached_tokens;  /* waiting: prefix tokens that are cached now, a hint: what counts is what the host
                               * finds when it applies the plan. Kept current for the first 128 that wait   */
     uint32_t flags;
     uint32_t preemptions;    /* how often so far                                                    */
     uint32_t expected_output_tokens; /* that its sender says it will make; 0: not said        */
-    uint32_t cached_pages_in_use; /* waiting: of the pages of its cached_tokens, those that others hold: they take
-                                   * none of the free ones. 0 where the hint is not kept current     */
+    uint32_t cached_pages_in_use; /* waiting: of the pages of its cached_tokens, those that running sequences hold.
+                                   * Sharing them takes no free page. 0 where the hint is not kept current */
     uint32_t beams;          /* of its search, which are admitted and preempted together; 0: it is no beam    */
     uint32_t reserved;
 } pb_sequence;
@@ -74,11 +74,11 @@ typedef struct pb_scheduler_in { /* [call] */
 
 enum {
     PB_STEP_CHUNKED_PREFILL = 1u, /* prompts may be split */
-    PB_STEP_RESERVE_FULL    = 2u  /* who is admitted finds free pages for all its tokens, whatever it is planned: beside
-                                   * those that the ones that run still lack for theirs. The host sees to it         */
+    PB_STEP_RESERVE_FULL    = 2u  /* the host admits a sequence only if the free pages suffice for all its tokens and for
+                                   * all that the running sequences still need, however few tokens the plan gives it */
 };
 
-typedef int32_t pb_preemption; /* what a policy would have; the host decides */
+typedef int32_t pb_preemption; /* the policy's wish; the host decides */
 enum {
     PB_PREEMPT_RECOMPUTE = 0, /* no wish: preemption_mode says                                  */
     PB_PREEMPT_SWAP      = 1  /* to host memory, where preemption_mode is swap or auto and there is room */
@@ -109,13 +109,29 @@ typedef struct pb_scheduler_out { /* [call] buffers are the host's */
     uint32_t         reserved;
 } pb_scheduler_out;
 
+typedef int32_t pb_finish_reason; /* values may be added; one that a policy does not know is neither STOP nor LENGTH */
+enum {
+    PB_FINISH_STOP   = 1, /* by itself: an end token, a stop string, a repetition */
+    PB_FINISH_LENGTH = 2, /* max_tokens, or the end of the context               */
+    PB_FINISH_ABORT  = 3, /* its client left: it would have made more            */
+    PB_FINISH_ERROR  = 4  /* likewise                                            */
+};
+
+typedef struct pb_finished { /* [call] */
+    uint32_t         struct_size;
+    pb_finish_reason reason;
+    uint64_t         id;
+    uint32_t         output_tokens;
+    uint32_t         reserved;
+} pb_finished;
+
 typedef struct pb_scheduler {
     uint32_t struct_size;
     uint32_t reserved;
     pb_status (*plan)(void *self, const pb_scheduler_in *, pb_scheduler_out *);  /* [step] */
     /* Optional, for policies that keep their own order and so stay O(scheduled): */
     void (*arrived)(void *self, const pb_sequence *, uint32_t size);             /* [step] size: sizeof(pb_sequence) at the host */
-    void (*finished)(void *self, uint64_t id, uint32_t output_tokens);           /* [step] */
+    void (*finished)(void *self, const pb_finished *);                           /* [step] */
     void (*resync)(void *self, const pb_scheduler_in *);                         /* [step] when it takes a slot over: the whole view */
 } pb_scheduler;
 
