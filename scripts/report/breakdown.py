@@ -164,7 +164,7 @@ def tradeoffs(r: Results, b: Breakdown, of: dict[int, str]) -> str | None:
 
 def label_points(axes, points: list[tuple[float, float, Variant]]) -> None:
     """The name beside each point; names of points that lie close together in one line, so that none covers another."""
-    near_x, near_y = 120, 14  # pixels
+    near_x, near_y = 40, 14  # pixels
     groups: list[tuple[tuple[float, float], list[str], tuple[float, float]]] = []
     for x, y, v in sorted(points, key=lambda p: p[0]):
         at = axes.transData.transform((x, y))

@@ -262,7 +262,7 @@ void drive(DrivenEngine& engine, Clock& clock, const Requests& planned, const Dr
         report.start_ns = since(report.start_ns, start);
         report.end_ns = since(report.end_ns, start);
         feed.tally().add(report);
-        if (hooks.counted.has(report.start_ns)) numbers.add(report);
+        if (report.end_ns >= hooks.counted.from_ns && report.start_ns <= hooks.counted.until_ns) numbers.add(report);
         run.steps.push_back(report);
     };
     if (const auto done = service::run_to_end(engine, {go_on, keep}); !done) {

@@ -30,7 +30,7 @@ struct Rows { // of a run that goes on
 };
 
 struct DriveHooks { // any may be empty
-    TimeSpan counted{};                // steps that begin in it are in the run's numbers
+    TimeSpan counted{};                // steps that lie in it, or in part, make the numbers
     Feeding feeding = Feeding::kAhead; // as they are due: only on a clock that stands still meanwhile
     std::function<void(uint64_t start_ns)> on_start; // before the first step: the run's time 0 on the engine's clock
     std::function<bool()> interrupted;

@@ -88,7 +88,10 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
     }
     hooks.on_step = [&](const engine::StepReport& report, size_t finished) {
         if (listener.wants_metrics()) listener.on_step(report);
-        plugins.after_step(report.end_ns - report.start_ns, hooks.counted.has(report.start_ns - started_ns));
+        const TimeSpan& counted = hooks.counted;
+        const bool counts = report.end_ns >= started_ns + counted.from_ns &&
+                            (counted.until_ns == ~uint64_t{0} || report.start_ns <= started_ns + counted.until_ns);
+        plugins.after_step(report.end_ns - report.start_ns, counts);
         listener.on_progress(finished, requests.size());
     };
     hooks.on_start = [&](uint64_t start_ns) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -22,9 +23,11 @@ namespace {
 // Sends what happens to the parent, between two steps.
 class Sender final : public RunListener {
   public:
-    Sender(FrameWriter& out, bool wants_metrics) : out_(out), wants_metrics_(wants_metrics) {}
+    Sender(FrameWriter& out, bool wants_metrics, spdlog::level::level_enum level)
+        : out_(out), wants_metrics_(wants_metrics), level_(level) {}
     bool wants_metrics() const override { return wants_metrics_; }
     void on_engine(const engine::EngineFacts& facts) override {
+        spdlog::set_level(level_);
         out_.add(Word::kEngine, facts);
         out_.flush();
     }
@@ -55,6 +58,7 @@ class Sender final : public RunListener {
   private:
     FrameWriter& out_;
     const bool wants_metrics_;
+    const spdlog::level::level_enum level_; // of what is said once the engine is there
     RealClock clock_;
     uint64_t last_ns_ = 0;
 };
@@ -98,6 +102,9 @@ Result<> work(const Job& job, const std::function<bool()>& interrupted, FrameWri
     InterruptibleClock clock(real, interrupted);
     host::Prober prober;
     parallel::World world;
+    const auto level = spdlog::get_level();
+    if (!job.trial && level >= spdlog::level::info)
+        spdlog::set_level(spdlog::level::err); // the trial has said what there is to say of making the engine
     if (job.trial) {
         PB_TRY(const engine::EngineFacts facts, try_one(variant, registry, prober, clock, world));
         out.add(Word::kTried, facts);
@@ -116,7 +123,7 @@ Result<> work(const Job& job, const std::function<bool()>& interrupted, FrameWri
                                             {job.max_model_len, job.vocab_size}, spec.repeats, spec.seed));
         return &*source;
     };
-    Sender sender(out, job.wants_metrics);
+    Sender sender(out, job.wants_metrics, level);
     PB_TRY(const RanOnce ran, run_once({spec, registry, prober, clock, world, interrupted}, variant, source_of,
                                        {job.variant, job.repeat, job.rate, job.attempt}, sender));
     out.add(Word::kDone, ran.record, ran.facts);

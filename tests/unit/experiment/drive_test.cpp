@@ -138,7 +138,7 @@ TEST(Drive, RecordsEachTokenSinceTheStartOfTheRun) {
     EXPECT_NEAR(number(run, "kv_max"), 60, 1e-12);
 }
 
-TEST(Drive, CountsOnlyStepsThatBeginInTheSpan) {
+TEST(Drive, CountsOnlyStepsOfTheSpan) {
     VirtualClock clock;
     FakeEngine engine(clock);
     RunRecord run;
@@ -147,6 +147,9 @@ TEST(Drive, CountsOnlyStepsThatBeginInTheSpan) {
     drive(engine, clock, planned({{0, 2}, {100, 1}}), hooks, run);
     EXPECT_NEAR(number(run, "kv_mean"), (20.0 + 60) / 2, 1e-12);
     EXPECT_EQ(run.steps.size(), 3u) << "all are kept";
+    hooks.counted = {105 * kMs, 106 * kMs}; // in the midst of a step
+    drive(engine, clock, planned({{0, 2}, {100, 1}}), hooks, run);
+    EXPECT_NEAR(number(run, "kv_mean"), 60, 1e-12);
 }
 
 TEST(Drive, TellsTheEngineWhoseARequestIsAndByWhenItIsToEnd) {
