@@ -34,6 +34,8 @@ struct Job {
     uint32_t max_model_len = 0, vocab_size = 0; // of what all variants take
     bool wants_metrics = false;
     std::vector<config::Origin> swaps; // where they stand in the file
+    std::string trace_file;            // empty: none
+    ControlChoice control{};
 };
 
 enum class Word : uint8_t { kJob, kEngine, kRequest, kOutput, kStep, kRows, kProgress,
@@ -100,7 +102,8 @@ void fields(A& a, config::Origin& o) {
 template <class A>
 void fields(A& a, Job& j) {
     a(j.trial, j.quality, j.spec_yaml, j.name, j.plugin_dirs, j.variant, j.repeat, j.attempt, j.rate, j.simulated,
-      j.with_text, j.max_model_len, j.vocab_size, j.wants_metrics, j.swaps);
+      j.with_text, j.max_model_len, j.vocab_size, j.wants_metrics, j.swaps, j.trace_file, j.control.address,
+      j.control.token_file);
 }
 template <class A>
 void fields(A& a, host::Identity& i) {
