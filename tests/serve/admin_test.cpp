@@ -7,6 +7,7 @@
 
 #include "paths.hpp"
 #include "serve/admin_client.hpp"
+#include "serve/load_client.hpp"
 #include "serve/server_fixture.hpp"
 #include "serve/temporary_folder.hpp"
 
@@ -368,6 +369,58 @@ TEST(AdminSet, OfHotParametersUnderLoadChangesNoTokenOfAnyStream) {
     for (std::thread& client : clients) client.join();
     EXPECT_EQ(engine.server.pages_in_use_when_idle(), 0u);
     EXPECT_EQ(slot(engine.status(), "scheduler")["generation"], 1) << "the component stays";
+}
+
+// All of it at once: 64 streams, one client that swaps a thousand times, and one that sets a thousand times.
+TEST(AdminSwap, AThousandTimesBesideAThousandSettingsLosesAndDoublesNothing) {
+    config::EngineConfig config = Running::demo_model();
+    config.scheduler = {"sjf", {}};
+    config.engine.max_num_seqs = 16; // so that others wait, in the order of the scheduler
+    config.swap.probation_steps = 1;
+    const Controlled engine(config);
+    constexpr size_t kStreams = 64;
+    const int kTimes = kIsSanitized ? 50 : 1000;
+    allow_open_files(4 * kStreams);
+    std::vector<LoadRequest> requests;
+    std::vector<std::vector<int>> expected;
+    for (size_t i = 0; i < 2 * kStreams; ++i) {
+        Json body = greedy("The king said to child " + std::to_string(i), 20 + static_cast<int>(i % 50));
+        expected.push_back(engine.server.complete(body)["choices"][0]["token_ids"]);
+        body["stream"] = true;
+        requests.push_back({body.dump(), SIZE_MAX});
+    }
+    std::atomic<int> under_way = 2;
+    std::thread swapping([&] {
+        for (int i = 0; i < kTimes; ++i) { // each time another configuration of a component in another place
+            const Json body = i % 3 == 2 ? Json{{"kind", "sampler"}, {"plugin", "standard"}}
+                                         : Json{{"kind", "scheduler"}, {"plugin", "sjf"}, {"params", {{"ageing", i}}}};
+            const Said answer = engine.swap(body);
+            EXPECT_TRUE(answer.status == 200 || answer.status == 202) << answer.body;
+        }
+        under_way -= 1;
+    });
+    std::thread setting([&] {
+        for (int i = 0; i < kTimes; ++i) {
+            const Json body{{"kind", "scheduler"}, {"params", {{"ageing", std::to_string(i)}}}};
+            const Said answer = engine.ask("POST", "/set", body.dump());
+            EXPECT_EQ(answer.status, 200u) << answer.body;
+        }
+        under_way -= 1;
+    });
+    size_t streams = 0;
+    do {
+        const std::vector<LoadAnswer> answers = run_load(engine.server.port(), requests, kStreams);
+        for (size_t i = 0; i < answers.size(); ++i) ASSERT_EQ(streamed_tokens(answers[i].stream), expected[i]) << i;
+        streams += answers.size();
+    } while (under_way > 0);
+    swapping.join();
+    setting.join();
+    EXPECT_EQ(engine.server.pages_in_use_when_idle(), 0u);
+    const Json status = engine.status();
+    EXPECT_EQ(status["swaps"]["pending"], Json::array());
+    EXPECT_EQ(slot(status, "scheduler")["generation"].get<int>() + slot(status, "sampler")["generation"].get<int>(),
+              kTimes + 2);
+    std::printf("%zu streams beside %d swaps and as many settings\n", streams, kTimes);
 }
 
 TEST(AdminRequests, ThatAreMalformedAreRefusedByName) {

@@ -155,6 +155,8 @@ TEST(Completions, SearchByBeams) {
     const Json got = shared().complete(body);
     ASSERT_EQ(got["choices"].size(), 3u);
     EXPECT_NE(got["choices"][0]["text"], got["choices"][1]["text"]);
+    body["n"] = 1; // a search of one beam: greedy
+    EXPECT_EQ(shared().complete(body)["choices"][0]["text"], expected_text("The king", 6));
 }
 
 TEST(Completions, ShowLogprobs) {
@@ -277,6 +279,8 @@ TEST(Completions, RefuseByNameWhatIsWrong) {
         {{{"prompt", {"a", 1}}}, 400, "prompt", "neither a text nor a list"},
         {{{"max_tokens", 5000}}, 400, "max_tokens", "max_tokens is 5000, expected at most"},
         {{{"n", 2}}, 400, nullptr, "n is 2 at temperature 0"},
+        {{{"n", 0}}, 400, "n", "n: got 0, expected 1 to 128"},
+        {{{"n", 1.5}}, 400, "n", "n: got 1.5, expected a whole number"},
         {{{"suffix", "x"}}, 400, "suffix", "suffix: is not supported"},
         {{{"stream_options", {{"include_usage", true}}}}, 400, "stream_options", "only for requests with"},
         {{{"response_format", {{"type", "xml"}}}}, 400, "response_format.type", "got 'xml', expected text"},

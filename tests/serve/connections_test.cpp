@@ -57,6 +57,56 @@ TEST(Connections, SpeakHttp10) {
     EXPECT_TRUE(events.ends_with("\n\ndata: [DONE]\n\n")) << events;
 }
 
+TEST(Connections, TakeTargetsAsProxiesAreAsked) {
+    HttpClient client(shared().port());
+    for (const char* target : {"http://localhost:8000/version", "https://x/version?a=b"}) {
+        client.send("GET " + std::string(target) + " HTTP/1.1\r\nHost: x\r\n\r\n");
+        EXPECT_EQ(client.read_answer().status, 200) << target;
+    }
+    client.send("GET http://localhost HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_EQ(client.read_answer().status, 404);
+}
+
+TEST(Connections, StayOpenForHttp10ThatAsksForIt) {
+    HttpClient client(shared().port());
+    for (int i = 0; i < 3; ++i) {
+        client.send("GET /version HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+        const Answer answer = client.read_answer();
+        EXPECT_EQ(answer.status, 200);
+        EXPECT_EQ(answer.headers.at("connection"), "keep-alive");
+    }
+}
+
+TEST(Connections, LetPagesOfAllowedOriginsReadTheAnswers) {
+    ServerOptions options;
+    options.http.allowed_origins = {"https://good.example"};
+    options.api_keys = {"secret"};
+    const Running server(options);
+    const auto preflight = [&](const std::string& origin) {
+        HttpClient client(server.port());
+        client.send("OPTIONS /v1/completions HTTP/1.1\r\nOrigin: " + origin +
+                    "\r\nAccess-Control-Request-Method: POST\r\n"
+                    "Access-Control-Request-Headers: authorization,content-type\r\nConnection: close\r\n\r\n");
+        const Answer head = client.read_head();
+        return head;
+    };
+    const Answer allowed = preflight("https://good.example");
+    EXPECT_EQ(allowed.status, 204);
+    EXPECT_EQ(allowed.headers.at("access-control-allow-origin"), "https://good.example");
+    EXPECT_EQ(allowed.headers.at("access-control-allow-headers"), "authorization,content-type");
+    EXPECT_FALSE(allowed.headers.contains("content-length"));
+    const Answer stranger = preflight("https://bad.example");
+    EXPECT_EQ(stranger.status, 405);
+    EXPECT_FALSE(stranger.headers.contains("access-control-allow-origin"));
+    const std::string headers = "Authorization: Bearer secret\r\nOrigin: https://good.example\r\n";
+    EXPECT_EQ(get(server.port(), "/v1/models", headers).headers.at("access-control-allow-origin"), "https://good.example");
+    HttpClient client(server.port());
+    client.post("/v1/completions", streaming("The king", 3).dump(), headers);
+    EXPECT_EQ(client.read_head().headers.at("access-control-allow-origin"), "https://good.example");
+    EXPECT_FALSE(get(shared().port(), "/version", "Origin: https://good.example\r\n")
+                     .headers.contains("access-control-allow-origin"));
+}
+
 TEST(Connections, RefuseWhatIsNoRequestAndClose) {
     ServerOptions options;
     options.http.max_body_bytes = 1000;

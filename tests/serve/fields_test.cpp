@@ -30,6 +30,19 @@ TEST(Fields, ReadWhatIsThereAndKeepTheFirstFault) {
     EXPECT_FALSE(missing);
     EXPECT_FLOAT_EQ(e, 3.5f);
     EXPECT_TRUE(flag);
+    const Json whole = Json::parse(R"({"a": 4.0, "b": -2.0, "c": 4.5, "d": 1e300, "e": 300.0})");
+    int b2 = 0;
+    Fields(whole).read("a", a);
+    Fields(whole).read("b", b2);
+    EXPECT_EQ(a, 4); // as some programs write whole numbers
+    EXPECT_EQ(b2, -2);
+    for (const char* name : {"c", "d", "e"}) {
+        Fields other(whole);
+        uint8_t none = 7;
+        other.read(name, none);
+        EXPECT_TRUE(other.refusal()) << name;
+        EXPECT_EQ(none, 7);
+    }
     uint8_t small = 5;
     f.read("g", small);
     f.read("d", a);

@@ -1,6 +1,8 @@
 // Keys, draining, stopping, and an engine that fails.
+#include <set>
 #include <thread>
 
+#include "metrics/scrape.hpp"
 #include "serve/server_fixture.hpp"
 
 namespace patchbay::serve::testing {
@@ -55,15 +57,86 @@ TEST(Metrics, BearTheNamesOfVllmWhereThatIsAsked) {
              "vllm:kv_cache_usage_perc" + labels + "} 0\n",
          })
         EXPECT_THAT(got, HasSubstr(line));
-    for (const char* name :
-         {"prefix_cache_queries_total", "prefix_cache_hits_total", "num_preemptions_total",
-          "spec_decode_num_drafts_total", "spec_decode_num_draft_tokens_total", "spec_decode_num_accepted_tokens_total",
-          "time_to_first_token_seconds_sum", "request_time_per_output_token_seconds_sum",
-          "e2e_request_latency_seconds_sum", "request_queue_time_seconds_sum", "request_inference_time_seconds_sum",
-          "request_prefill_time_seconds_sum", "request_decode_time_seconds_sum", "iteration_tokens_total_sum",
-          "request_prompt_tokens_sum", "request_params_n_sum", "cache_config_info"})
-        EXPECT_THAT(got, HasSubstr(std::string("\nvllm:") + name + "{")) << name;
     EXPECT_EQ(get(shared().port(), "/metrics").body.find("vllm:"), std::string::npos);
+}
+
+struct VllmName {
+    const char *name, *type, *label; // label: beside model_name and engine; empty: none
+};
+
+// vLLM's own dashboard and the clients that read its /metrics need every one of these as it is.
+TEST(Metrics, OfVllmAllHaveTheirTypesAndLabels) {
+    ServerOptions options;
+    options.vllm_metrics = true;
+    const Running server(options);
+    server.complete({{"prompt", "Once upon a time"}, {"max_tokens", 5}});
+    server.pages_in_use_when_idle();
+    const std::string got = get(server.port(), "/metrics").body;
+    const VllmName names[] = {
+        {"num_requests_running", "gauge", ""},
+        {"num_requests_waiting", "gauge", ""},
+        {"kv_cache_usage_perc", "gauge", ""},
+        {"prefix_cache_queries_total", "counter", ""},
+        {"prefix_cache_hits_total", "counter", ""},
+        {"num_preemptions_total", "counter", ""},
+        {"prompt_tokens_total", "counter", ""},
+        {"generation_tokens_total", "counter", ""},
+        {"request_success_total", "counter", "finished_reason"},
+        {"spec_decode_num_drafts_total", "counter", ""},
+        {"spec_decode_num_draft_tokens_total", "counter", ""},
+        {"spec_decode_num_accepted_tokens_total", "counter", ""},
+        {"spec_decode_num_accepted_tokens_per_pos_total", "counter", "position"},
+        {"time_to_first_token_seconds", "histogram", ""},
+        {"inter_token_latency_seconds", "histogram", ""},
+        {"request_time_per_output_token_seconds", "histogram", ""},
+        {"e2e_request_latency_seconds", "histogram", ""},
+        {"request_queue_time_seconds", "histogram", ""},
+        {"request_inference_time_seconds", "histogram", ""},
+        {"request_prefill_time_seconds", "histogram", ""},
+        {"request_decode_time_seconds", "histogram", ""},
+        {"iteration_tokens_total", "histogram", ""},
+        {"request_prompt_tokens", "histogram", ""},
+        {"request_generation_tokens", "histogram", ""},
+        {"request_params_n", "histogram", ""},
+        {"request_params_max_tokens", "histogram", ""},
+        {"cache_config_info", "gauge", "block_size"},
+    };
+    const metrics::Scrape scrape(got);
+    for (const VllmName& n : names) {
+        const std::string name = std::string("vllm:") + n.name;
+        EXPECT_THAT(got, HasSubstr("# TYPE " + name + " " + n.type + "\n"));
+        const bool histogram = n.type == std::string("histogram");
+        const auto& series = scrape.series(name + (histogram ? "_bucket" : ""));
+        ASSERT_FALSE(series.empty()) << name;
+        std::set<std::string> wanted = {"engine"}, labels;
+        if (histogram) wanted.insert("le");
+        if (*n.label) wanted.insert(n.label);
+        if (n.name == std::string("cache_config_info")) // has no model_name
+            wanted.insert({"cache_dtype", "enable_prefix_caching", "num_gpu_blocks"});
+        else wanted.insert("model_name");
+        for (const auto& [label, value] : series.front().labels) labels.insert(label);
+        EXPECT_EQ(labels, wanted) << name;
+    }
+    std::set<std::string> reasons;
+    for (const metrics::ScrapedSeries& s : scrape.series("vllm:request_success_total"))
+        reasons.insert(s.labels.at("finished_reason"));
+    EXPECT_EQ(reasons, (std::set<std::string>{"stop", "length", "abort", "error", "repetition"}));
+}
+
+// An output that ends because it repeats itself has a reason of its own, which is counted as the others are.
+TEST(Metrics, OfVllmCountOutputsThatRepeatThemselves) {
+    ServerOptions options;
+    options.vllm_metrics = true;
+    const Running server(options);
+    const Json choice = server.complete({{"prompt", "Once upon a time"},
+                                         {"max_tokens", 200},
+                                         {"allowed_token_ids", {20}},
+                                         {"ignore_eos", true},
+                                         {"repetition_detection", {{"max_pattern_size", 4}}}})["choices"][0];
+    EXPECT_EQ(choice["finish_reason"], "repetition");
+    server.pages_in_use_when_idle();
+    EXPECT_THAT(get(server.port(), "/metrics").body,
+                HasSubstr("finished_reason=\"repetition\",model_name=\"demo\"} 1\n"));
 }
 
 TEST(Draining, EndsWhatIsUnderWayAndTakesNothingMore) {

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "base/clock.hpp"
@@ -140,6 +141,28 @@ std::vector<LoadAnswer> run_load(uint16_t port, const std::vector<LoadRequest>& 
     }
     close(poll);
     return answers;
+}
+
+std::vector<int32_t> streamed_tokens(const std::string& stream) {
+    std::vector<int32_t> out;
+    std::string rest = stream;
+    bool done = false;
+    while (!rest.empty()) {
+        const size_t end = rest.find("\n\n");
+        if (end == rest.npos || !rest.starts_with("data: ") || done) throw std::runtime_error("torn: " + rest);
+        const std::string event = rest.substr(6, end - 6);
+        rest.erase(0, end + 2);
+        if (event == "[DONE]") {
+            done = true;
+            continue;
+        }
+        const auto json = nlohmann::json::parse(event);
+        for (const auto& choice : json.at("choices"))
+            if (choice.contains("token_ids") && !choice["token_ids"].is_null())
+                for (const auto& id : choice["token_ids"]) out.push_back(id.get<int32_t>());
+    }
+    if (!done) throw std::runtime_error("no [DONE] at the end of " + stream);
+    return out;
 }
 
 size_t allow_open_files(size_t count) {

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <random>
+#include <thread>
 
+#include "metrics/scrape.hpp"
 #include "serve/load_client.hpp"
 #include "serve/server_fixture.hpp"
 
@@ -22,13 +25,9 @@ uint64_t resident() {
 
 constexpr uint32_t kTokens = 64;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kCountsMemory = false; // a sanitizer keeps what is freed for a while
-constexpr size_t kStreams = 100, kLeaving = 250; // and takes its time
-#else
-constexpr bool kCountsMemory = true;
-constexpr size_t kStreams = 2000, kLeaving = 5000;
-#endif
+constexpr bool kCountsMemory = !kIsSanitized; // a sanitizer keeps what is freed for a while
+constexpr size_t kStreams = kIsSanitized ? 100 : 2000, kLeaving = kIsSanitized ? 250 : 5000;
+constexpr size_t kRude = kIsSanitized ? 40 : 400; // clients of each kind
 
 config::EngineConfig many_at_once() {
     config::EngineConfig c = Running::demo_model();
@@ -60,37 +59,36 @@ LoadRequest request_of(size_t i, uint32_t max_tokens = kTokens) {
     return {body.dump(), SIZE_MAX};
 }
 
-// The tokens of a stream in order; throws where an event is torn or the stream does not end as it must.
-std::vector<int32_t> tokens_of(const std::string& stream) {
-    std::vector<int32_t> out;
-    std::string rest = stream;
-    bool done = false;
-    while (!rest.empty()) {
-        const size_t end = rest.find("\n\n");
-        if (end == rest.npos || !rest.starts_with("data: ") || done) throw std::runtime_error("torn: " + rest);
-        const std::string event = rest.substr(6, end - 6);
-        rest.erase(0, end + 2);
-        if (event == "[DONE]") {
-            done = true;
-            continue;
-        }
-        const Json json = Json::parse(event);
-        for (const Json& choice : json.at("choices"))
-            if (choice.contains("token_ids") && !choice["token_ids"].is_null())
-                for (const Json& id : choice["token_ids"]) out.push_back(id.get<int32_t>());
-    }
-    if (!done) throw std::runtime_error("no [DONE] at the end of " + stream);
-    return out;
-}
-
-std::vector<int32_t> expected_tokens(engine::testing::Harness& plain, size_t i) {
+engine::SamplingParams params_of(size_t i) {
     engine::SamplingParams p;
     p.temperature = 0.8f;
     p.seed = i;
     p.max_tokens = kTokens;
     p.ignore_eos = true;
+    return p;
+}
+
+std::vector<int32_t> expected_tokens(engine::testing::Harness& plain, size_t i) {
     const auto prompt = prompt_of(i);
-    return plain.run(plain.add({prompt.begin(), prompt.end()}, p)).tokens;
+    return plain.run(plain.add({prompt.begin(), prompt.end()}, params_of(i))).tokens;
+}
+
+std::vector<std::vector<int32_t>> all_expected_tokens(size_t count) {
+    engine::testing::Harness plain(many_at_once());
+    std::vector<engine::RequestId> ids;
+    for (size_t i = 0; i < count; ++i) {
+        const auto prompt = prompt_of(i);
+        ids.push_back(plain.add({prompt.begin(), prompt.end()}, params_of(i)));
+    }
+    plain.run_all();
+    std::vector<std::vector<int32_t>> out;
+    for (const engine::RequestId id : ids) out.push_back(plain.outputs.at(id).tokens);
+    return out;
+}
+
+double step_p99_ms(const std::string& text) { // of /metrics
+    const metrics::Scrape none, all(text);
+    return 1e3 * metrics::Interval(none, all, 1).quantile("patchbay_step_seconds", 0.99);
 }
 
 TEST(Load, ThousandsOfStreamsHaveEachItsOwnTokens) {
@@ -102,22 +100,22 @@ TEST(Load, ThousandsOfStreamsHaveEachItsOwnTokens) {
     const std::vector<LoadAnswer> answers = run_load(server.port(), requests, streams);
     EXPECT_EQ(server.pages_in_use_when_idle(), 0u);
 
-    engine::testing::Harness plain(many_at_once());
+    const std::vector<std::vector<int32_t>> expected = all_expected_tokens(streams);
     std::vector<uint64_t> gaps;
     for (size_t i = 0; i < streams; ++i) {
         ASSERT_FALSE(answers[i].closed_early) << "stream " << i;
-        const std::vector<int32_t> tokens = tokens_of(answers[i].stream);
-        ASSERT_EQ(tokens.size(), kTokens) << "stream " << i;
-        if (i % 16 == 0) {
-            ASSERT_EQ(tokens, expected_tokens(plain, i)) << "stream " << i;
-        }
+        ASSERT_EQ(expected[i].size(), kTokens);
+        ASSERT_EQ(streamed_tokens(answers[i].stream), expected[i]) << "stream " << i;
         for (size_t e = 1; e < answers[i].event_ns.size(); ++e)
             gaps.push_back(answers[i].event_ns[e] - answers[i].event_ns[e - 1]);
     }
     std::ranges::sort(gaps);
-    std::printf("%zu streams: between events of a stream p50 %.1f ms, p99 %.1f ms, longest %.1f ms\n", streams,
-                static_cast<double>(gaps[gaps.size() / 2]) * 1e-6,
-                static_cast<double>(gaps[gaps.size() * 99 / 100]) * 1e-6, static_cast<double>(gaps.back()) * 1e-6);
+    const double step_ms = step_p99_ms(get(server.port(), "/metrics").body);
+    const auto ms = [](uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
+    std::printf("%zu streams: between events of a stream p50 %.1f ms, p99 %.1f ms, longest %.1f ms, which is %.1f times "
+                "the p99 of a step, %.1f ms\n",
+                streams, ms(gaps[gaps.size() / 2]), ms(gaps[gaps.size() * 99 / 100]), ms(gaps.back()),
+                ms(gaps.back()) / step_ms, step_ms);
     while (server.server->connections() > 0) std::this_thread::yield();
     EXPECT_LE(open_files(), files + 8) << "connections of clients that are done are closed";
 }
@@ -148,7 +146,7 @@ TEST(Load, ClientsThatGoAtAnyMomentLeaveNothing) {
             if (i % 50 != 0) {
                 EXPECT_TRUE(answers[i].left) << i;
             } else {
-                ASSERT_EQ(tokens_of(answers[i].stream), expected_tokens(plain, i)) << "whatever the others did";
+                ASSERT_EQ(streamed_tokens(answers[i].stream), expected_tokens(plain, i)) << "whatever the others did";
             }
         }
         EXPECT_EQ(server.pages_in_use_when_idle(), 0u);
@@ -160,6 +158,110 @@ TEST(Load, ClientsThatGoAtAnyMomentLeaveNothing) {
         }
         before = resident();
     }
+}
+
+// Clients of one kind, twice: whatever they do, the second time the server holds no more than after the first.
+void expect_nothing_left(const Running& server, const std::function<void()>& clients) {
+    const size_t files = open_files();
+    uint64_t before = 0;
+    for (const int round : {1, 2}) {
+        clients();
+        EXPECT_EQ(server.pages_in_use_when_idle(), 0u);
+        while (server.server->connections() > 0) std::this_thread::yield();
+        EXPECT_LE(open_files(), files + 8);
+        constexpr uint64_t kSlack = 16 << 20;
+        if (round == 2 && kCountsMemory) {
+            EXPECT_LE(resident(), before + kSlack) << "the second round takes no more memory";
+        }
+        before = resident();
+    }
+    EXPECT_EQ(get(server.port(), "/health").status, 200);
+}
+
+// They read nothing until all of it is computed, from sockets that hold little.
+TEST(Load, ManySlowReadersLoseNothingAndLeaveNothing) {
+    allow_open_files(10'000);
+    const Running server(many_connections(), many_at_once());
+    const size_t count = std::min<size_t>(kRude, 200);
+    const std::vector<std::vector<int32_t>> expected = all_expected_tokens(count);
+    expect_nothing_left(server, [&] {
+        std::vector<std::unique_ptr<HttpClient>> clients;
+        for (size_t i = 0; i < count; ++i) {
+            clients.push_back(std::make_unique<HttpClient>(server.port(), 2048));
+            clients.back()->post("/v1/completions", request_of(i).body, "Connection: close\r\n");
+        }
+        while (server.server->engine().status().steps == 0 || server.server->engine().status().unfinished > 0)
+            std::this_thread::yield();
+        for (size_t i = 0; i < count; ++i) {
+            ASSERT_EQ(clients[i]->read_head().status, 200);
+            std::string stream;
+            while (const auto event = clients[i]->read_event()) stream += "data: " + *event + "\n\n";
+            ASSERT_EQ(streamed_tokens(stream), expected[i]) << "stream " << i;
+        }
+    });
+}
+
+TEST(Load, ManyHalfClosedSocketsLeaveNothing) {
+    allow_open_files(10'000);
+    const Running server(many_connections(), many_at_once());
+    expect_nothing_left(server, [&] {
+        std::vector<std::unique_ptr<HttpClient>> clients;
+        for (size_t i = 0; i < kRude; ++i) {
+            clients.push_back(std::make_unique<HttpClient>(server.port()));
+            clients.back()->post("/v1/completions", request_of(i, 1000).body);
+            if (i % 4 == 1) clients.back()->read_head();
+            if (i % 4 == 2) clients.back()->read_head(), clients.back()->read_event();
+            clients.back()->half_close();
+        }
+        for (const auto& client : clients) client->read_rest(); // the server closes its side
+    });
+}
+
+TEST(Load, ManyPipelinedRequestsAreAnsweredInTheirOrder) {
+    allow_open_files(10'000);
+    const Running server(many_connections(), many_at_once());
+    constexpr size_t kEach = 25;
+    const std::string body = Json{{"prompt", prompt_of(1)}, {"temperature", 0}, {"max_tokens", 2}}.dump();
+    const std::string text = Json::parse(server.post("/v1/completions", Json::parse(body)).body)["choices"][0]["text"];
+    std::string sent;
+    for (size_t i = 0; i < kEach; ++i)
+        sent += "GET /version HTTP/1.1\r\nHost: x\r\n\r\nPOST /v1/completions HTTP/1.1\r\nContent-Length: " +
+                std::to_string(body.size()) + "\r\n\r\n" + body;
+    expect_nothing_left(server, [&] {
+        std::vector<std::unique_ptr<HttpClient>> clients;
+        for (size_t i = 0; i < kRude / 8; ++i) {
+            clients.push_back(std::make_unique<HttpClient>(server.port()));
+            clients.back()->send(sent);
+        }
+        for (size_t i = 0; i < clients.size(); ++i)
+            for (size_t n = 0; n < kEach && i % 5 != 4; ++n) { // each fifth goes without reading
+                ASSERT_EQ(clients[i]->read_answer().body, "{\"version\":\"1.2.3\"}");
+                ASSERT_EQ(Json::parse(clients[i]->read_answer().body)["choices"][0]["text"], text);
+            }
+    });
+}
+
+// Requests with bytes changed, cut off, or repeated: each gets an answer of its kind or none, and nothing is left.
+TEST(Load, ManyMalformedRequestsLeaveNothing) {
+    allow_open_files(10'000);
+    const Running server(many_connections(), many_at_once());
+    const std::string body = request_of(3, 4).body;
+    const std::string whole = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+                              std::to_string(body.size()) + "\r\n\r\n" + body;
+    expect_nothing_left(server, [&] {
+        std::mt19937 draw(11);
+        for (size_t i = 0; i < 5 * kRude; ++i) {
+            std::string bad = whole;
+            for (size_t n = 1 + draw() % 4; n > 0; --n) bad[draw() % bad.size()] = static_cast<char>(draw());
+            if (draw() % 4 == 0) bad.resize(draw() % bad.size());
+            if (draw() % 8 == 0) bad.insert(draw() % bad.size(), std::string(1 + draw() % 2000, 'x'));
+            HttpClient client(server.port());
+            client.send(bad);
+            client.half_close();
+            const std::string said = client.read_rest();
+            EXPECT_TRUE(said.empty() || said.starts_with("HTTP/1.1 ")) << said;
+        }
+    });
 }
 
 }  // namespace

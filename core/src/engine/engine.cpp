@@ -59,10 +59,10 @@ void Engine::on_kv_events(std::function<void(std::span<const kv::CacheEvent>, ui
     state_->pipeline->kv_events.listen(std::move(listener));
 }
 
-Result<> Engine::write_trace(const std::string& path) {
+Result<> Engine::write_trace(const std::string& path, TraceOf of) {
     Pipeline& p = *state_->pipeline;
     if (p.trace) return fail(StatusCode::kInvalid, "a trace is being written already");
-    PB_TRY(auto file, TraceFile::create(path));
+    PB_TRY(auto file, TraceFile::create(path, std::move(of)));
     p.trace = std::make_unique<StepTrace>(std::move(file), p.sequences);
     p.loop.add(*p.trace);
     return {};

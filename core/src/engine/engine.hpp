@@ -12,6 +12,7 @@
 #include "config/engine_config.hpp"
 #include "engine/swap/swap_slot.hpp"
 #include "engine/request.hpp"
+#include "engine/trace/trace_of.hpp"
 #include "engine/view.hpp"
 #include "execution/script.hpp"
 #include "host/component.hpp"
@@ -109,7 +110,7 @@ class Engine {
     void on_kv_events(std::function<void(std::span<const kv::CacheEvent>, uint64_t now_ns)>);
     // Writes steps and requests from now on to a file for ui.perfetto.dev, until end_trace() or its end. [the thread
     // that steps, between steps]
-    Result<> write_trace(const std::string& path);
+    Result<> write_trace(const std::string& path, TraceOf = {});
     Result<> end_trace(); // whether all of it is on the disk
     Result<> reset_prefix_cache();    // refused while blocks are in use
     View view() const;                // between steps, or from a script

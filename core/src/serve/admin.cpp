@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "serve/admin_json.hpp"
+#include "serve/admin_orders.hpp"
 #include "serve/dashboard.hpp"
 #include "serve/reply.hpp"
 
@@ -23,6 +24,13 @@ HttpOptions http_options(const AdminAddress& address) {
 
 std::vector<std::string> keys_of(const AdminAddress& address) {
     return address.token.empty() ? std::vector<std::string>{} : std::vector<std::string>{address.token};
+}
+
+std::string order_text(const char* verb, const std::string& kind, const config::PluginChoice& choice) {
+    std::string out = std::string(verb) + " " + kind;
+    if (!choice.plugin.empty()) out += " " + choice.plugin;
+    for (const auto& [key, value] : choice.settings) out += " " + key + "=" + value;
+    return out;
 }
 
 unsigned status_of(const std::vector<host::SwapRecord>& together) {
@@ -104,14 +112,20 @@ void Admin::swap(const std::shared_ptr<Exchange>& exchange) {
     ReadSwaps wanted = read_swaps(*body);
     if (wanted.refusal) return routes_.refuse(exchange, wanted.refusal->failure, wanted.refusal->param);
     SwapOrder order;
-    for (ReadSwap& swap : wanted.swaps) order.parts.push_back({swap.slot, std::move(swap.choice)});
+    for (const ReadSwap& swap : wanted.swaps) order.parts.push_back({swap.slot, swap.choice});
     order.registry = registry();
-    order.done = [this, exchange](const Result<std::vector<host::SwapRecord>>& r) {
+    order.done = [this, exchange, swaps = wanted.swaps](const Result<std::vector<host::SwapRecord>>& r) {
         if (!r) return routes_.refuse(exchange, r.failure());
+        for (size_t i = 0; i < r->size(); ++i)
+            if (r->at(i).state != host::SwapState::kRefused) note("swap", swaps[i]);
         routes_.answer(exchange, {status_of(*r), dumped(swaps_json(*r))});
     };
     const Result<> added = swaps_.add(std::move(order));
     if (!added) routes_.refuse(exchange, added.failure());
+}
+
+void Admin::note(const char* verb, const ReadSwap& order) const {
+    if (controlled_.on_change) controlled_.on_change(order_text(verb, std::string(name_of(order.slot)), order.choice));
 }
 
 // Waits for the step under way to end.
@@ -129,6 +143,7 @@ void Admin::set(const std::shared_ptr<Exchange>& exchange) {
         });
         if (!called) return routes_.refuse(exchange, fail(StatusCode::kUnavailable, "the engine has stopped"));
         if (!done) return routes_.refuse(exchange, done.failure());
+        note("set", wanted);
         routes_.answer(exchange, {200, dumped({{"kind", name_of(wanted.slot)}, {"params", settings}})});
     });
 }

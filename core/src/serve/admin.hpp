@@ -1,5 +1,5 @@
 // Live control of a running engine, over HTTP with JSON on an address of its own: its status, swaps, draining. Used by
-// Server.
+// Server, and by LoopControl where there is no server.
 #pragma once
 #include <functional>
 #include <memory>
@@ -8,12 +8,12 @@
 
 #include "config/engine_config.hpp"
 #include "serve/admin_address.hpp"
+#include "serve/admin_orders.hpp"
 #include "serve/fields.hpp"
 #include "serve/folder_watch.hpp"
 #include "serve/live_swaps.hpp"
 #include "serve/new_builds.hpp"
 #include "serve/routes.hpp"
-#include "serve/served_model.hpp"
 #include "serve/slot_journal.hpp"
 
 namespace patchbay::serve {
@@ -27,14 +27,17 @@ struct AdminOptions {
 };
 
 struct Controlled { // what is controlled; all of it outlives the Admin
-    service::EngineThread& engine;
+    service::LiveEngine& engine;
     SlotJournal& journal;
     ServeMetrics& metrics;
-    const ServedModel& model;
+    const std::string model_name, model_path;
+    const std::string task; // what the engine runs for: "serve", "generate", "run quickstart, variant sjf, repeat 3"
     const engine::EngineFacts facts; // at start
     const std::string version;
     std::function<void()> drain;
     std::function<HttpResponse()> metrics_text;
+    // What was changed, in words: a swap that was not refused, a setting. May be empty. [any thread]
+    std::function<void(const std::string&)> on_change{};
 };
 
 class Admin {
@@ -61,6 +64,7 @@ class Admin {
     Result<> watch_folders();
     void on_file(const std::filesystem::path&); // that has appeared in one of them
     void adopt(const NewBuild&);
+    void note(const char* verb, const ReadSwap&) const; // for controlled_.on_change
 
     const AdminOptions options_;
     const Controlled controlled_;

@@ -2,11 +2,9 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <map>
 
 #include "base/printable.hpp"
-#include "base/suggest.hpp"
 #include "host/plugin_list.hpp"
 #include "serve/effective_settings.hpp"
 
@@ -44,13 +42,6 @@ std::map<std::string, std::string> known(const host::Registry& registry) {
         for (const host::ComponentManifest& c : m.components)
             out.try_emplace(c.kind + "/" + c.name, m.library.string() + " " + m.sha256);
     return out;
-}
-
-std::string text_of(Fields& fields, const std::string& name, const Json& value) {
-    if (value.is_string()) return value.get<std::string>();
-    if (value.is_number() || value.is_boolean()) return value.dump();
-    fields.refuse(name, std::string("got ") + value.type_name() + ", expected a string, a number, true or false");
-    return {};
 }
 
 }  // namespace
@@ -100,9 +91,10 @@ Json status_json(const StatusInputs& in) {
             {"reason", text_or_null(in.service.reason)},
             {"version", c.version},
             {"pid", getpid()},
+            {"task", c.task},
             {"model",
-             {{"name", c.model.names.front()},
-              {"path", swapped ? model->identity.name : c.model.root},
+             {{"name", c.model_name},
+              {"path", swapped ? model->identity.name : c.model_path},
               {"identity", swapped ? Json() : Json(c.facts.model_identity)},
               {"architecture", c.facts.architecture},
               {"max_model_len", c.facts.max_model_len}}},
@@ -143,67 +135,5 @@ Json reload_json(const host::Registry& before, const host::Registry& after) {
             {"removed", std::move(removed)},
             {"left_out", after.remarks()}};
 }
-
-namespace {
-
-// `needed`: of the fields kind, plugin and params those that the body must have. Where plugin is not, it is refused.
-ReadSwap read_slot(const Json& body, const std::vector<std::string>& needed, const std::string& prefix = {}) {
-    const bool names_plugin = std::find(needed.begin(), needed.end(), "plugin") != needed.end();
-    std::vector<std::string> known = {"kind", "params"};
-    if (names_plugin) known.push_back("plugin");
-    Fields fields(body, prefix);
-    ReadSwap out;
-    std::string kind;
-    for (const auto& [name, value] : body.items())
-        if (std::find(known.begin(), known.end(), name) == known.end())
-            fields.refuse(printable(name), "there is no such field" + did_you_mean(name, known));
-    for (const std::string& name : needed)
-        if (!fields.has(name.c_str())) fields.refuse(name.c_str(), "is missing");
-    fields.read("kind", kind);
-    if (names_plugin) fields.read("plugin", out.choice.plugin);
-    const auto slot = engine::swap_slot(kind);
-    if (!slot)
-        fields.refuse("kind", "got '" + printable(kind) + "', expected " + engine::one_of(engine::swap_slots()) +
-                                  ", which can be swapped" + did_you_mean(kind, engine::swap_slots()));
-    if (const Json* params = fields.object("params"))
-        for (const auto& [name, value] : params->items())
-            out.choice.settings[name] = text_of(fields, "params." + printable(name), value);
-    if (slot) out.slot = *slot;
-    out.refusal = fields.refusal();
-    return out;
-}
-
-}  // namespace
-
-ReadSwaps read_swaps(const Json& body) {
-    const std::vector<std::string> needed = {"kind", "plugin"};
-    ReadSwaps out;
-    const auto list = body.find("swaps");
-    if (list == body.end()) {
-        out.swaps.push_back(read_slot(body, needed));
-        out.refusal = out.swaps.front().refusal;
-        return out;
-    }
-    Fields fields(body);
-    for (const auto& [name, value] : body.items())
-        if (name != "swaps") fields.refuse(printable(name), "there is no such field beside swaps");
-    if (!list->is_array() || list->empty()) fields.refuse("swaps", "expected a list of {kind, plugin, params}");
-    for (size_t i = 0; list->is_array() && i < list->size() && !fields.refusal(); ++i) {
-        const std::string item = "swaps[" + std::to_string(i) + "]";
-        if (!list->at(i).is_object()) {
-            fields.refuse(item, "expected an object {kind, plugin, params}");
-            continue;
-        }
-        ReadSwap read = read_slot(list->at(i), needed, item + ".");
-        fields.keep(read.refusal);
-        if (std::ranges::count(out.swaps, read.slot, &ReadSwap::slot) > 0)
-            fields.refuse(item + ".kind", "the slot " + std::string(name_of(read.slot)) + " is named twice");
-        out.swaps.push_back(std::move(read));
-    }
-    out.refusal = fields.refusal();
-    return out;
-}
-
-ReadSwap read_set(const Json& body) { return read_slot(body, {"kind", "params"}); }
 
 }  // namespace patchbay::serve

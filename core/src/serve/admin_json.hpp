@@ -1,4 +1,4 @@
-// What the admin address says and reads, as JSON. Used by Admin.
+// What the admin address says, as JSON. Used by Admin.
 #pragma once
 #include "serve/admin.hpp"
 
@@ -19,18 +19,5 @@ Json swaps_json(const std::vector<host::SwapRecord>&); // of one, as swap_json; 
 Json plugins_json(const host::Registry&);
 // What is in one registry and not, or otherwise, in the other.
 Json reload_json(const host::Registry& before, const host::Registry& after);
-
-struct ReadSwap {
-    engine::SwapSlot slot = engine::SwapSlot::kScheduler;
-    config::PluginChoice choice;
-    std::optional<Refusal> refusal;
-};
-struct ReadSwaps {
-    std::vector<ReadSwap> swaps; // each of another slot
-    std::optional<Refusal> refusal;
-};
-// {"kind", "plugin", "params": {name: text, number or bool}}, or {"swaps": [of such]}
-ReadSwaps read_swaps(const Json& body);
-ReadSwap read_set(const Json& body);  // {"kind", "params"}: choice.plugin stays empty
 
 }  // namespace patchbay::serve

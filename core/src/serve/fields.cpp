@@ -74,6 +74,12 @@ void Fields::take(const std::string& name, const Json& value, double& out) {
 }
 
 bool Fields::take_integer(const std::string& name, const Json& value, int64_t low, uint64_t high) {
+    constexpr double kExact = 9007199254740992; // up to which doubles hold every whole number
+    if (value.is_number_float()) { // 4.0, as some programs write 4
+        const auto given = value.get<double>();
+        if (given == std::floor(given) && std::abs(given) <= kExact)
+            return take_integer(name, static_cast<int64_t>(given), low, high);
+    }
     const bool fits = value.is_number_unsigned() ? value.get<uint64_t>() <= high
                       : value.is_number_integer()
                           ? value.get<int64_t>() >= low &&

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/printable.hpp"
+#include "serve/cors.hpp"
 #include "serve/error_reply.hpp"
 
 namespace patchbay::serve {
@@ -16,13 +17,16 @@ namespace {
 constexpr size_t kReadBytes = 16u << 10;
 constexpr size_t kMaxPipelinedBytes = 256u << 10; // read ahead while a request is answered
 
-std::string head_of(const HttpResponse& response, bool keep_alive) {
+enum class Ending { kClose, kKeepAlive, kSaidKeepAlive }; // the last: HTTP/1.0 closes unless that is said
+
+std::string head_of(const HttpResponse& response, Ending ending) {
     std::string out = "HTTP/1.1 " + std::to_string(response.status) + " ";
     const auto reason = http::obsolete_reason(static_cast<http::status>(response.status));
     out.append(reason.data(), reason.size());
     if (!response.content_type.empty()) out += "\r\nContent-Type: " + response.content_type;
     for (const auto& [name, value] : response.headers) out += "\r\n" + name + ": " + value;
-    if (!keep_alive) out += "\r\nConnection: close";
+    if (ending == Ending::kClose) out += "\r\nConnection: close";
+    if (ending == Ending::kSaidKeepAlive) out += "\r\nConnection: keep-alive";
     return out;
 }
 
@@ -43,13 +47,13 @@ class LiveExchange final : public Exchange, public std::enable_shared_from_this<
                        [self = shared_from_this(), response = std::move(response)] { self->respond_here(response); });
     }
 
-    void begin_stream(HttpResponse head) override {
+    void begin_stream(HttpResponse head_given) override {
         if (!live()) return;
         streaming_ = true;
         chunked_ = connection_->http_1_1_;
         connection_->keep_alive_ = connection_->keep_alive_ && chunked_ && !connection_->set_->closing;
-        if (chunked_) head.headers.emplace_back("Transfer-Encoding", "chunked");
-        connection_->send(head_of(head, connection_->keep_alive_) + "\r\n\r\n");
+        if (chunked_) head_given.headers.emplace_back("Transfer-Encoding", "chunked");
+        connection_->send(head(std::move(head_given)) + "\r\n\r\n");
     }
 
     void write(std::string_view part) override {
@@ -98,11 +102,22 @@ class LiveExchange final : public Exchange, public std::enable_shared_from_this<
   private:
     bool live() const { return !ended_ && !connection_->closed_; }
 
+    std::string head(HttpResponse response) const {
+        for (auto& header : cors_headers(connection_->set_->options.allowed_origins, request_))
+            response.headers.push_back(std::move(header));
+        const bool stays = connection_->keep_alive_;
+        return head_of(response, !stays                    ? Ending::kClose
+                                 : connection_->http_1_1_ ? Ending::kKeepAlive
+                                                          : Ending::kSaidKeepAlive);
+    }
+
     void respond_here(const HttpResponse& response) {
         if (!live() || streaming_) return;
         connection_->keep_alive_ = connection_->keep_alive_ && !connection_->set_->closing;
-        std::string out = head_of(response, connection_->keep_alive_);
-        out += "\r\nContent-Length: " + std::to_string(response.body.size()) + "\r\n\r\n";
+        std::string out = head(response);
+        constexpr unsigned kNoContent = 204; // which has no length
+        if (response.status != kNoContent) out += "\r\nContent-Length: " + std::to_string(response.body.size());
+        out += "\r\n\r\n";
         if (!connection_->head_only_) out += response.body;
         connection_->send(out);
         end();
@@ -233,7 +248,12 @@ void Connection::begin_exchange() {
     parsing_ = false;
     HttpRequest request;
     request.method = std::string(message.method_string());
-    const std::string_view target(message.target().data(), message.target().size());
+    std::string_view target(message.target().data(), message.target().size());
+    for (const std::string_view scheme : {"http://", "https://"}) // as proxies are asked
+        if (target.starts_with(scheme)) {
+            const size_t path = target.find('/', scheme.size());
+            target = path == target.npos ? "/" : target.substr(path);
+        }
     request.path = std::string(target.substr(0, target.find('?')));
     for (const auto& field : message) {
         std::string name(field.name_string());
@@ -248,6 +268,8 @@ void Connection::begin_exchange() {
     exchange_ = std::make_shared<LiveExchange>(shared_from_this(), std::move(request));
     note_answer();
     const auto exchange = exchange_;
+    if (auto preflight = cors_preflight(set_->options.allowed_origins, exchange->request()))
+        return exchange->respond(*std::move(preflight));
     try {
         set_->handler(exchange);
     } catch (const std::exception& error) {
@@ -262,7 +284,7 @@ void Connection::refuse(unsigned status, const std::string& text) {
     response.status = status;
     keep_alive_ = false;
     parsing_ = false;
-    send(head_of(response, false) + "\r\nContent-Length: " + std::to_string(response.body.size()) + "\r\n\r\n" +
+    send(head_of(response, Ending::kClose) + "\r\nContent-Length: " + std::to_string(response.body.size()) + "\r\n\r\n" +
          response.body);
     discarding_ = true;
 }

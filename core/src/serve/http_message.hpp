@@ -10,6 +10,8 @@ namespace patchbay::serve {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
+inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8"; // of Prometheus
+
 struct HttpRequest {
     std::string method;  // "GET"
     std::string path;    // without the query

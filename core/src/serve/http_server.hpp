@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "serve/http_message.hpp"
@@ -21,6 +22,7 @@ struct HttpOptions {
     uint32_t max_connections = 4096;
     uint64_t max_body_bytes = 8u << 20;
     uint32_t max_header_bytes = 16u << 10;
+    std::vector<std::string> allowed_origins; // of pages in browsers: see cors_headers()
     uint32_t keep_alive_seconds = 75; // that a connection may be idle between two requests
     uint32_t read_seconds = 30;       // from a request's first byte to its last
     uint32_t write_seconds = 60;      // that a client may take nothing of what is sent to it

@@ -15,7 +15,7 @@ std::vector<PendingSwap> parts_of(const SwapOrder& order, const char* state) {
 
 }  // namespace
 
-LiveSwaps::LiveSwaps(service::EngineThread& engine, SlotJournal& journal, std::shared_ptr<SlotLedger> ledger)
+LiveSwaps::LiveSwaps(service::LiveEngine& engine, SlotJournal& journal, std::shared_ptr<SlotLedger> ledger)
     : engine_(engine), journal_(journal), ledger_(std::move(ledger)), thread_([this] { loop(); }) {}
 
 LiveSwaps::~LiveSwaps() { stop(); }

@@ -14,7 +14,7 @@
 #include "host/prober.hpp"
 #include "serve/slot_journal.hpp"
 #include "serve/slot_ledger.hpp"
-#include "service/engine_thread.hpp"
+#include "service/live_engine.hpp"
 
 namespace patchbay::serve {
 
@@ -39,7 +39,7 @@ class LiveSwaps {
     static constexpr size_t kMaxQueued = 64;
 
     // Both outlive it. ledger: null: no supervisor wants to know.
-    LiveSwaps(service::EngineThread&, SlotJournal&, std::shared_ptr<SlotLedger> ledger);
+    LiveSwaps(service::LiveEngine&, SlotJournal&, std::shared_ptr<SlotLedger> ledger);
     ~LiveSwaps(); // stop()
     Result<> add(SwapOrder); // refused: too many are queued, or it was stopped
     // Those whose end no step up to this one has reported, so that a swap is pending until it is among the ended ones.
@@ -57,7 +57,7 @@ class LiveSwaps {
     void perform(const SwapOrder&);
     Result<std::vector<host::SwapRecord>> outcome_of(const std::vector<std::shared_ptr<host::Swap>>&);
 
-    service::EngineThread& engine_;
+    service::LiveEngine& engine_;
     SlotJournal& journal_;
     const std::shared_ptr<SlotLedger> ledger_;
     host::Prober prober_;

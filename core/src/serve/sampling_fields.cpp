@@ -16,6 +16,7 @@ void read_numbers(Fields& f, SamplingParams& s) {
     for (const engine::SamplingRange& range : engine::kSamplingRanges) f.read(range.name, s.*range.field);
     f.read("top_k", s.top_k);
     f.read("n", s.n);
+    if (s.n == 0) f.refuse("n", "got 0, expected 1 to " + std::to_string(engine::kMaxOutputs));
     f.read("best_of", s.best_of);
     f.read("min_tokens", s.min_tokens);
     f.read("prompt_logprobs", s.prompt_logprobs);
@@ -33,6 +34,13 @@ void read_ends(Fields& f, SamplingParams& s) {
     f.read("stop_token_ids", s.stop_token_ids);
     f.read("ignore_eos", s.ignore_eos);
     f.read("include_stop_str_in_output", s.include_stop_str_in_output);
+    if (const Json* repetition = f.object("repetition_detection")) {
+        Fields nested(*repetition, "repetition_detection.");
+        nested.read("max_pattern_size", s.repetition_detection.max_pattern_size);
+        nested.read("min_pattern_size", s.repetition_detection.min_pattern_size);
+        nested.read("min_count", s.repetition_detection.min_count);
+        f.keep(nested.refusal());
+    }
 }
 
 void read_biases(Fields& f, SamplingParams& s) {

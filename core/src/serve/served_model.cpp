@@ -65,17 +65,19 @@ Result<> read_template(ServedModel& out, const fs::path& folder, const std::stri
 
 }  // namespace
 
+std::string default_model_name(const fs::path& model) {
+    fs::path last = model.lexically_normal();
+    if (!last.has_filename()) last = last.parent_path();
+    return last.empty() ? "model" : last.filename().string();
+}
+
 Result<ServedModel> served_model(const config::EngineConfig& config, const engine::Engine& engine,
                                  const ModelNames& names) {
     ServedModel out;
     const fs::path path = config.model.path;
     out.root = path.string();
     out.names = names.served;
-    if (out.names.empty()) {
-        fs::path last = path.lexically_normal();
-        if (!last.has_filename()) last = last.parent_path();
-        out.names = {last.empty() ? "model" : last.filename().string()};
-    }
+    if (out.names.empty()) out.names = {default_model_name(path)};
     out.created = static_cast<int64_t>(std::time(nullptr));
     out.max_model_len = engine.facts().max_model_len;
     out.vocab_size = engine.facts().vocab_size;

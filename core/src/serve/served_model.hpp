@@ -1,6 +1,7 @@
 // What the routes know of the model that is served. Constant while it is.
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,7 @@ struct ModelNames {
     std::string chat_template_file;     // empty: the model's own
 };
 
+std::string default_model_name(const std::filesystem::path& model); // the path's last part
 // Reads tokenizer_config.json and chat_template.jinja of the model's or tokenizer's folder.
 Result<ServedModel> served_model(const config::EngineConfig&, const engine::Engine&, const ModelNames&);
 

@@ -51,8 +51,9 @@ Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, std:
 
 Result<> Server::start_admin() {
     if (!options_.admin) return {};
-    auto admin = Admin::start(*options_.admin, {*engine_, journal_, metrics_, model_, facts_, options_.version,
-                                                [this] { drain(); }, [this] { return metrics_text(); }});
+    auto admin = Admin::start(*options_.admin,
+                              {*engine_, journal_, metrics_, model_.names.front(), model_.root, "serve", facts_,
+                               options_.version, [this] { drain(); }, [this] { return metrics_text(); }});
     if (admin) admin_ = *std::move(admin);
     else if (options_.admin->required) return admin.failure();
     else spdlog::warn("there is no admin address: {}", admin.error());

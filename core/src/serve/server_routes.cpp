@@ -45,7 +45,7 @@ void Server::version(const std::shared_ptr<Exchange>& exchange) {
 
 HttpResponse Server::metrics_text() {
     metrics_.scrape(http_->connections(), http_->exchanges());
-    return {200, metrics_.text(), "text/plain; version=0.0.4; charset=utf-8"};
+    return {200, metrics_.text(), kMetricsType};
 }
 
 void Server::metrics_page(const std::shared_ptr<Exchange>& exchange) { routes_.answer(exchange, metrics_text()); }

@@ -62,10 +62,9 @@ struct VllmMetrics::Series {
                       {"enable_prefix_caching", facts.prefix_caching == "on" ? "True" : "False"}});
         cache.erase("model_name"); // vLLM's has no other labels
         gauge("vllm:cache_config_info", "Information of the LLMEngine CacheConfig", cache).Set(1);
-        const char* reasons[] = {"", "stop", "length", "abort", "error"}; // by FinishReason
-        for (size_t i = 1; i < success.size(); ++i)
+        for (size_t i = 1; i < success.size(); ++i) // 0: of what goes on
             success[i] = &counter("vllm:request_success_total", "Count of successfully processed requests.",
-                                  with("finished_reason", reasons[i]));
+                                  with("finished_reason", std::string(name_of(static_cast<engine::FinishReason>(i)))));
         for (size_t i = 0; i < accepted_at.size(); ++i)
             accepted_at[i] = &counter("vllm:spec_decode_num_accepted_tokens_per_pos_total",
                                       "Accepted tokens per draft position.", with("position", std::to_string(i)));
@@ -134,7 +133,7 @@ struct VllmMetrics::Series {
                                "Histogram of the n request parameter.", Buckets{1, 2, 5, 10, 20});
     Histogram& params_max_tokens = histogram("vllm:request_params_max_tokens",
                                "Histogram of the max_tokens request parameter.", lengths);
-    std::array<Counter*, 5> success{};
+    std::array<Counter*, engine::kFinishReasons> success{};
     std::array<Counter*, engine::StepReport::kDraftPositions> accepted_at{};
 };
 

@@ -5,20 +5,6 @@
 
 namespace patchbay::service {
 
-std::string_view name_of(ServiceState state) {
-    switch (state) {
-        case ServiceState::kRunning:
-            return "running";
-        case ServiceState::kDraining:
-            return "draining";
-        case ServiceState::kStopped:
-            return "stopped";
-        case ServiceState::kFailed:
-            return "failed";
-    }
-    return "";
-}
-
 EngineThread::EngineThread(std::unique_ptr<engine::Engine> engine, EngineThreadOptions options)
     : options_(std::move(options)), engine_(std::move(engine)), thread_([this] { loop(); }) {}
 

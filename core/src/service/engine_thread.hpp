@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/engine.hpp"
+#include "service/live_engine.hpp"
 #include "service/stream.hpp"
 
 namespace patchbay::service {
@@ -23,23 +23,11 @@ struct EngineThreadOptions {
     std::function<void(const engine::StepReport&)> on_step;
 };
 
-enum class ServiceState { kRunning, kDraining, kStopped, kFailed };
-std::string_view name_of(ServiceState); // "running", "draining", "stopped", "failed"
-
-struct ServiceStatus {
-    ServiceState state = ServiceState::kRunning;
-    std::string reason;       // of kFailed
-    uint64_t steps = 0;
-    size_t inbox = 0;         // requests that the engine has not seen yet
-    size_t unfinished = 0;    // requests that the engine has
-    engine::StepReport last;  // of the last step
-};
-
 // All functions: any thread, but not from an observer, on_ready or on_output (they run on the loop's thread).
-class EngineThread {
+class EngineThread final : public LiveEngine {
   public:
     EngineThread(std::unique_ptr<engine::Engine>, EngineThreadOptions);
-    ~EngineThread(); // stop()
+    ~EngineThread() override; // stop()
     EngineThread(const EngineThread&) = delete;
     EngineThread& operator=(const EngineThread&) = delete;
 
@@ -49,12 +37,10 @@ class EngineThread {
     Result<std::shared_ptr<Stream>> submit(engine::Request, std::function<void()> on_ready = {});
     // The stream ends with finish reason abort; nothing where it has ended.
     void abort(const std::shared_ptr<Stream>&);
-    // As Engine::swap and Engine::swap_together; waits for the probes and the constructions, not for the boundary.
-    std::shared_ptr<host::Swap> swap(const engine::SwapRequest&);
-    std::vector<std::shared_ptr<host::Swap>> swap_together(std::vector<engine::SwapRequest>);
-    ServiceStatus status() const;
-    // Calls f on the loop's thread between two steps and returns after it. False: the loop has ended, f was not called.
-    bool call(const std::function<void(engine::Engine&)>& f);
+    std::shared_ptr<host::Swap> swap(const engine::SwapRequest&); // swap_together() of one
+    std::vector<std::shared_ptr<host::Swap>> swap_together(std::vector<engine::SwapRequest>) override;
+    ServiceStatus status() const override;
+    bool call(const std::function<void(engine::Engine&)>& f) override;
     // As Engine::compile_grammar: ahead of the requests that ask for it, beside the steps.
     Result<> compile_grammar(const grammar::StructuredOutputs& asked) { return engine_->compile_grammar(asked); }
     // Takes no more requests and returns when all that it has are finished.

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <iostream>
 #include <memory>
 
@@ -32,7 +33,7 @@ struct ChatOptions {
 
 volatile std::sig_atomic_t ctrl_c = 0;
 
-// Ctrl-C ends an answer, or a line that is being read: without SA_RESTART reading returns.
+// Ctrl-C ends an answer, or drops a line that is being typed: without SA_RESTART reading returns.
 void catch_ctrl_c() {
     struct sigaction how {};
     how.sa_handler = [](int) { ctrl_c = 1; };
@@ -67,7 +68,13 @@ void talk(Conversation& conversation) {
     for (;;) {
         if (is_at_terminal()) std::cout << "> " << std::flush;
         ctrl_c = 0;
-        if (!std::getline(std::cin, line)) break;
+        if (!std::getline(std::cin, line)) {
+            if (ctrl_c == 0 || !is_at_terminal()) break;
+            std::cin.clear(); // meant for an answer that has just ended, perhaps: the conversation is not lost
+            std::clearerr(stdin);
+            std::cout << "\n(Ctrl-D or /exit ends)\n";
+            continue;
+        }
         if (line.empty()) continue;
         if (line[0] == '/') {
             if (!follow(line, conversation)) return;

@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/printable.hpp"
+#include "cli/admin_flags.hpp"
 #include "cli/engine_flags.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/interruption.hpp"
@@ -25,6 +26,7 @@
 #include "engine/simulation.hpp"
 #include "metrics/server.hpp"
 #include "parallel/world.hpp"
+#include "serve/loop_control.hpp"
 #include "service/run_to_end.hpp"
 
 namespace patchbay::cli {
@@ -43,6 +45,7 @@ struct GenerateOptions {
     std::optional<uint32_t> max_tokens;
     bool stats = false;
     int metrics_port = -1;
+    AdminFlags admin;
 };
 
 // The outputs of all prompts in order: the first unfinished one streams, later ones are kept until their turn.
@@ -160,6 +163,21 @@ Result<host::Registry> registry_of(const GenerateOptions& o) {
     return in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
 }
 
+// Null: none is wanted, or the default address cannot be had, which is no reason not to generate.
+Result<std::unique_ptr<serve::LoopControl>> live_control(const GenerateOptions& o, const config::EngineConfig& config,
+                                                         engine::Engine& engine, metrics::Metrics& metrics) {
+    std::unique_ptr<serve::LoopControl> none;
+    if (o.admin.none()) return none;
+    auto options = admin_options(o.admin, o.plugin_dirs, config);
+    if (!options && !o.admin.named()) return none;
+    if (!options) return options.failure();
+    auto control =
+        serve::LoopControl::start({*std::move(options), "generate", PATCHBAY_VERSION, [] {}}, engine, metrics);
+    if (!control && !o.admin.named()) return none;
+    if (control && o.admin.named()) std::cerr << "admin address: " << (*control)->address().text() << '\n';
+    return control;
+}
+
 Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine::SamplingParams sampling,
                   const config::Loaded& loaded, const host::Registry& registry) {
     PB_TRY(const auto time, engine::clock_for(loaded.config, registry));
@@ -189,6 +207,7 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
     }
 
     if (!o.trace_file.empty()) PB_CHECK(engine->write_trace(o.trace_file));
+    PB_TRY(const auto control, live_control(o, loaded.config, *engine, all));
     std::vector<std::string> shown; // an output each
     for (const Prompt& prompt : prompts) shown.insert(shown.end(), sampling.n, prompt.text);
     ConsolePrinter screen(std::move(shown));
@@ -223,16 +242,18 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
     if (o.format == OutputFormat::kText) screen.begin();
 
     std::vector<engine::StepReport> steps;
-    const auto end_if_interrupted = [&] {
+    const auto between_steps = [&] {
+        if (control) control->between_steps();
         if (interrupted())
             for (const engine::RequestId id : ids) engine->abort(id);
         return true;
     };
     const auto note = [&](const engine::StepReport& report) {
         metrics.on_step(report);
+        if (control) control->on_step(report);
         if (o.stats) steps.push_back(report);
     };
-    PB_CHECK(service::run_to_end(*engine, {end_if_interrupted, note}));
+    PB_CHECK(service::run_to_end(*engine, {between_steps, note}));
     if (kv_events) PB_CHECK(kv_events->close());
     PB_CHECK(engine->end_trace());
     if (!failed.empty()) return fail(failed);
@@ -288,9 +309,11 @@ void add_generate_command(Commands& commands) {
     app->add_option("--metrics-port", o->metrics_port,
                     "serve /metrics on 127.0.0.1:PORT while working (0: any free port)")
         ->check(CLI::Range(0, 65535));
+    add_admin_flags(*app, std::shared_ptr<AdminFlags>(o, &o->admin));
     app->add_flag("--stats", o->stats, "print speeds to standard error at the end");
     app->callback([&commands, o] {
         check_usage(*o);
+        check(o->admin);
         commands.parallel = [o]() -> Result<config::ParallelSettings> {
             PB_TRY(const auto registry, registry_of(*o));
             PB_TRY(const auto loaded, config::load_engine_config(o->config_file, registry, o->overrides));

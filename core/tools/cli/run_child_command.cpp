@@ -1,6 +1,7 @@
 #include "cli/run_child_command.hpp"
 
 #include "cli/interruption.hpp"
+#include "cli/run_control.hpp"
 #include "experiment/run_child.hpp"
 
 namespace patchbay::cli {
@@ -10,7 +11,7 @@ void add_run_child_command(Commands& commands) {
     app->callback([&commands] {
         commands.chosen = [] {
             catch_interrupts();
-            return experiment::serve_run(interrupted);
+            return experiment::serve_run(interrupted, make_run_control);
         };
     });
 }

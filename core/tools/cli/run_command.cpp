@@ -9,10 +9,12 @@
 
 #include "base/clock.hpp"
 #include "base/printable.hpp"
+#include "cli/admin_flags.hpp"
 #include "cli/interruption.hpp"
 #include "cli/print_error.hpp"
 #include "cli/print_results.hpp"
 #include "cli/report_command.hpp"
+#include "cli/run_control.hpp"
 #include "experiment/against_itself.hpp"
 #include "experiment/only.hpp"
 #include "experiment/progress_bar.hpp"
@@ -35,6 +37,8 @@ struct RunOptions {
     bool no_report = false, against_itself = false, dry_run = false, full = false, in_process = false;
     uint32_t experiments = 20; // against itself
     uint32_t jobs = 1;
+    std::string trace_file; // empty: none
+    AdminFlags admin;
 };
 
 // The experiment of the file, or of the record that is to be continued; with the variants that are asked for.
@@ -108,6 +112,9 @@ experiment::ExperimentOptions options_of(const RunOptions& o, const std::string&
     options.plugin_dirs = o.plugin_dirs;
     options.jobs = o.jobs;
     options.resume = !o.resume.empty();
+    options.trace_file = o.trace_file;
+    options.make_control = make_run_control;
+    options.control = {o.admin.address, o.admin.token_file};
     // Ranks that mpirun or srun started wait for the process that they know.
     const auto job = parallel::launched([](const char* name) -> const char* { return std::getenv(name); });
     std::error_code error;
@@ -171,6 +178,7 @@ Result<> run(const RunOptions& o, const std::string& command, const experiment::
     print_outcome(spec, prepared, *outcome, o.full ? Detail::kFull : Detail::kScreen);
     if (!o.no_report) end_with_report(outcome->database);
     else std::cout << "results: " << outcome->database.string() << '\n';
+    if (!o.trace_file.empty()) std::cout << "trace: " << o.trace_file << '\n';
     if (!outcome->complete) return fail("interrupted; the results are partial");
     return check_valid(*outcome);
 }
@@ -212,6 +220,9 @@ void add_run_command(Commands& commands) {
     auto* dry_run = app->add_flag("--dry-run", o->dry_run, "try the variants out and print what would be run")
                         ->excludes(resume);
     app->add_option("--jobs", o->jobs, "simulated runs at a time (default: 1)")->check(CLI::Range(1, 1024));
+    app->add_option("--trace", o->trace_file,
+                    "write steps and requests of the first run of each variant to this file, for ui.perfetto.dev");
+    add_admin_flags(*app, std::shared_ptr<AdminFlags>(o, &o->admin));
     app->add_flag("--in-process", o->in_process,
                   "all runs in this process, as for a debugger: a plugin that ends one ends all");
     app->add_flag("--no-report", o->no_report, "write the database only");
@@ -225,6 +236,9 @@ void add_run_command(Commands& commands) {
         ->check(CLI::Range(1, 10000));
     app->callback([&commands, o] {
         if (o->spec_file.empty() && o->resume.empty()) throw CLI::RequiredError("experiment");
+        check(o->admin);
+        if (o->admin.named() && o->jobs > 1)
+            throw CLI::ValidationError("--admin", "one address is not for several runs at a time (--jobs)");
         commands.parallel = [o] { return parallel_of(*o); };
         commands.chosen = [o] {
             std::string command = "patchbay run " + in_shell_quotes(o->spec_file);

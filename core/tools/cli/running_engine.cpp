@@ -21,7 +21,8 @@ std::string listed_engines(const std::vector<std::filesystem::path>& sockets) {
         const auto status = answer ? serve::parse_body(answer->body) : Result<Json>(answer.failure());
         out += "\n  --admin " + socket.string();
         if (status && status->contains("model"))
-            out += "  " + (*status)["model"].value("name", "") + ", " + status->value("state", "");
+            out += "  " + (*status)["model"].value("name", "") + ", " + status->value("state", "") + ", " +
+                   status->value("task", "");
     }
     return out;
 }

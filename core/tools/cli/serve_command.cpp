@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/clock.hpp"
+#include "cli/admin_flags.hpp"
 #include "cli/engine_flags.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/print_error.hpp"
@@ -27,7 +28,8 @@ struct ServeOptions {
     serve::ServerOptions server;
     serve::ModelNames names;
     uint32_t max_prompt_tokens = 0, max_output_tokens = 0;
-    std::string admin, admin_token_file, trace_file; // empty: the default address; no trace
+    AdminFlags admin;
+    std::string trace_file; // empty: no trace
     bool supervise = false;
     serve::SlotHistory::Choices choices; // of slots, in place of the configured ones
 };
@@ -36,24 +38,13 @@ Result<host::Registry> registry_of(const ServeOptions& o) {
     return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
 }
 
-Result<host::Registry> allowed_of(const ServeOptions& o, const std::optional<host::AllowedPlugins>& only) {
-    PB_TRY(auto all, registry_of(o));
-    return only ? all.restricted_to(*only) : std::move(all);
-}
-
-constexpr const char* kNoAdmin = "none";
-
 // The default one is gone without where it cannot be had; check_usage() has looked at one that was named.
 void choose_admin_address(ServeOptions& o, const config::EngineConfig& config) {
-    if (o.admin == kNoAdmin) return;
-    const bool named = !o.admin.empty();
-    auto address = named ? serve::admin_address(o.admin, o.admin_token_file) : serve::default_admin_address();
-    if (address)
-        o.server.admin = serve::AdminOptions{*std::move(address), [&o, only = config.allowed_plugins] {
-                                                  return allowed_of(o, only);
-                                              },
-                                              config, o.server.ledger, named};
-    else spdlog::warn("there is no admin address: {}", address.error());
+    if (o.admin.none()) return;
+    auto options = admin_options(o.admin, o.plugin_dirs, config);
+    if (!options) return spdlog::warn("there is no admin address: {}", options.error());
+    options->ledger = o.server.ledger;
+    o.server.admin = *std::move(options);
 }
 
 // What was in the slots before a plugin ended the server.
@@ -155,9 +146,7 @@ void add_limits(CLI::App& app, ServeOptions& o) {
 void check_usage(const ServeOptions& o) {
     for (const std::string& key : o.server.api_keys)
         if (key.empty()) throw CLI::ValidationError("--api-key", "is empty");
-    if (!o.admin.empty() && o.admin != kNoAdmin)
-        if (const auto address = serve::admin_address(o.admin, o.admin_token_file); !address)
-            throw CLI::ValidationError(address.error());
+    check(o.admin);
     const bool has_model = std::any_of(o.overrides.begin(), o.overrides.end(),
                                        [](const config::Override& set) { return set.path == "model.path"; });
     if (o.config_file.empty() && !has_model)
@@ -180,13 +169,14 @@ void add_serve_command(Commands& commands) {
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
     app->add_option("--host", o->server.http.host, "address to listen on")->capture_default_str();
     app->add_option("--port", o->server.http.port, "port to listen on (0: any free one)")->capture_default_str();
+    app->add_option("--allowed-origins", o->server.http.allowed_origins,
+                    "origin of pages in browsers that may use the server, such as https://example.org, or * for any; "
+                    "may be given several times (default: none)")
+        ->allow_extra_args(false);
     app->add_option("--api-key", o->server.api_keys,
                     "key that requests must bring; may be given several times (also PATCHBAY_API_KEY)")
         ->allow_extra_args(false);
-    app->add_option("--admin", o->admin,
-                    "where it is controlled while it runs: path of a Unix socket, HOST:PORT, or none (default: a "
-                    "socket in $XDG_RUNTIME_DIR/patchbay, else in /tmp/patchbay-UID)");
-    app->add_option("--admin-token-file", o->admin_token_file, "file with the token that --admin HOST:PORT needs");
+    add_admin_flags(*app, std::shared_ptr<AdminFlags>(o, &o->admin));
     app->add_option("--served-model-name", o->names.served,
                     "name of the model in requests; may be given several times (default: the folder's name)")
         ->allow_extra_args(false);

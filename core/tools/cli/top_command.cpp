@@ -48,6 +48,7 @@ Result<> show(const TopOptions& o) {
         options.source.routes = top::Source::Routes::kMetricsOnly;
     } else {
         PB_TRY(options.source.address, running_engine(o.engine));
+        if (o.engine.address.empty()) options.source.find_next = [flags = o.engine] { return running_engine(flags); };
     }
     using Output = top::TopOptions::Output;
     const bool at_terminal = isatty(STDOUT_FILENO) == 1 && isatty(STDIN_FILENO) == 1;

@@ -10,6 +10,7 @@
 #include "base/call_watch.hpp"
 #include "base/crash_report.hpp"
 #include "base/printable.hpp"
+#include "engine/trace/join_traces.hpp"
 #include "experiment/capacity.hpp"
 #include "experiment/disturbance.hpp"
 
@@ -46,6 +47,21 @@ void wait_for(const std::vector<const RunProcess*>& processes) {
 }
 
 }  // namespace
+
+std::string TracedRuns::part_of(const RunSlot& slot) const {
+    const bool is_traced = !file.empty() && slot.repeat == 0 && slot.attempt == 0 && !slot.rate;
+    return is_traced ? file + ".part-" + std::to_string(slot.variant) : "";
+}
+
+Result<> TracedRuns::join(size_t variants) const {
+    if (file.empty()) return {};
+    std::vector<std::filesystem::path> parts;
+    for (size_t v = 0; v < variants; ++v)
+        if (const auto part = part_of({.variant = v}); std::filesystem::exists(part)) parts.emplace_back(part);
+    PB_CHECK(engine::join_traces(parts, file));
+    for (const auto& part : parts) std::filesystem::remove(part);
+    return {};
+}
 
 // Stores the rows of a run as they come, or, of a search for the capacity, none.
 class Campaign::StoredRun final : public RowSink {
@@ -169,7 +185,7 @@ RunRecord Campaign::run_here(const PreparedVariants& prepared, const Workloads& 
     const SourceOf source_of = [&](const engine::Engine&) -> Result<const WorkloadSource*> {
         return &workloads.of(slot.variant);
     };
-    auto ran = run_once(around_, variant, source_of, slot, live);
+    auto ran = run_once(around_, variant, source_of, slot, live, traced_.part_of(slot));
     note_for_crashes("");
     if (!ran) return failed(record_for(slot, 0, started), ran.error());
     for (std::string& what : changes(variant.facts, ran->facts)) ran->record.faults.push_back(std::move(what));
@@ -198,6 +214,8 @@ Result<> Campaign::start(Work& work, Active& run) {
     job.vocab_size = work.prepared.limits.vocab_size;
     job.wants_metrics = shown_.metrics != nullptr;
     job.is_steady = around_.spec.window_by_rule && around_.spec.window.has_value();
+    job.trace_file = traced_.part_of(run.slot);
+    job.control = around_.control;
     PB_TRY(run.process, RunProcess::start(processes_.program, job, *run.live));
     return {};
 }
@@ -223,6 +241,7 @@ RunRecord Campaign::record_of(const PreparedVariants& prepared, const Active& ac
 }
 
 Result<> Campaign::keep(Work& work, const Active& active, RunRecord run) {
+    drained_ |= run.end == RunEnd::kInterrupted;
     run.requests = active.live->take_requests();
     RunSummary summary = summary_of(run, counting_of(around_.spec));
     PB_CHECK(active.stored->end(run, summary, around_.spec));
@@ -251,7 +270,7 @@ Result<> Campaign::run_in_processes(Work& work) {
     std::vector<Active> active;
     Patience patience;
     while (!work.waiting.empty() || !active.empty()) {
-        if (interrupted() && !std::exchange(stopped_, true)) patience.begin(active);
+        if ((interrupted() || drained_) && !std::exchange(stopped_, true)) patience.begin(active);
         if (stopped_ && active.empty()) return {};
         while (!stopped_ && !work.waiting.empty() && active.size() < processes_.jobs) {
             const Waiting next = work.waiting.front();
@@ -279,7 +298,7 @@ Result<> Campaign::run_in_processes(Work& work) {
 
 Result<> Campaign::run_in_turn(Work& work) {
     while (!work.waiting.empty()) {
-        if (interrupted()) {
+        if (interrupted() || drained_) {
             stopped_ = true;
             return {};
         }

@@ -23,10 +23,17 @@ struct Processes { // in which runs are
     uint32_t jobs = 1;                    // runs at a time
 };
 
+struct TracedRuns { // the first repeat of each variant
+    std::string file; // that is made of their parts; empty: no run is traced
+
+    std::string part_of(const RunSlot&) const; // empty: the run is not traced
+    Result<> join(size_t variants) const;      // of the parts that are there, which are removed
+};
+
 class Campaign {
   public:
-    Campaign(const RunSurroundings& around, const Processes& processes, const Shown& shown)
-        : around_(around), processes_(processes), shown_(shown) {}
+    Campaign(const RunSurroundings& around, const Processes& processes, const Shown& shown, const TracedRuns& traced)
+        : around_(around), processes_(processes), shown_(shown), traced_(traced) {}
 
     // What engines of the variants say: see try_out(). [before run_all()]
     Result<engine::EngineFacts> try_variant(const PreparedVariant&, size_t variant);
@@ -78,7 +85,9 @@ class Campaign {
     const RunSurroundings& around_;
     const Processes& processes_;
     const Shown& shown_;
+    const TracedRuns& traced_;
     bool stopped_ = false;
+    bool drained_ = false; // a run has ended early, as it was asked to
 };
 
 }  // namespace patchbay::experiment

@@ -101,12 +101,21 @@ class Feed {
     void add_due() {
         while (!due_.empty()) { // those that are refused may end others
             const auto due = std::exchange(due_, {});
+            if (is_closed_) return;
             for (const uint32_t i : due) add_after(i, *planned_.follows(i));
         }
     }
     void abort_all() {
         for (uint32_t i = 0; i < ids_.size(); ++i)
             if (ids_[i] != 0 && unfinished_[i] > 0) engine_.abort(ids_[i]);
+    }
+    // Requests that arrive after this time, and those that would follow another one, do not take place.
+    void drop_later_than(uint64_t now_ns) {
+        is_closed_ = true;
+        for (uint32_t i = 0; i < ids_.size(); ++i)
+            if (ids_[i] != 0 && unfinished_[i] > 0 && start_ + run_.requests[i].arrival_ns > now_ns)
+                engine_.abort(ids_[i]);
+        added_ = timed_.size();
     }
     size_t finished() const { return finished_; }
     // Those that ended and that nothing waits for any more.
@@ -191,6 +200,7 @@ class Feed {
     std::vector<uint32_t> next_, due_, ended_; // next_: the request that follows
     std::vector<uint32_t> timed_;              // those with a time of their own, by it
     size_t added_ = 0;                         // of them
+    bool is_closed_ = false;                   // no request is added any more
     bool next_is_there_ = false;               // the engine has one that is yet to arrive,
     uint64_t next_ns_ = 0;                     // at this time
     std::vector<uint32_t> unfinished_;         // outputs
@@ -249,6 +259,11 @@ void drive(DrivenEngine& engine, Clock& clock, const Requests& planned, const Dr
     feed.add_by_time(ahead ? ~uint64_t{0} : clock.now_ns());
     if (hooks.on_start) hooks.on_start(start);
     const auto go_on = [&] {
+        if (hooks.between_steps) hooks.between_steps();
+        if (run.end != RunEnd::kInterrupted && hooks.draining && hooks.draining()) {
+            run.end = RunEnd::kInterrupted;
+            feed.drop_later_than(clock.now_ns());
+        }
         if (ahead) feed.add_due();
         else feed.add_by_time(clock.now_ns());
         rows.look();

@@ -33,7 +33,9 @@ struct DriveHooks { // any may be empty
     TimeSpan counted{};                // steps that lie in it, or in part, make the numbers
     Feeding feeding = Feeding::kAhead; // as they are due: only on a clock that stands still meanwhile
     std::function<void(uint64_t start_ns)> on_start; // before the first step: the run's time 0 on the engine's clock
+    std::function<void()> between_steps; // before each step
     std::function<bool()> interrupted;
+    std::function<bool()> draining; // the run is to end with the requests that have arrived
     std::function<void(engine::RequestId, uint64_t arrival_ns, uint32_t prompt_tokens, uint32_t n)> on_request;
     std::function<void(const engine::RequestOutput&)> on_output;
     std::function<void(const engine::StepReport&, size_t finished)> on_step; // finished: requests so far

@@ -33,6 +33,15 @@ std::vector<std::string> fallbacks(const config::EngineConfig& wanted, const eng
     return out;
 }
 
+Result<std::unique_ptr<RunControl>> control_of(const RunSurroundings& around, const PreparedVariant& variant,
+                                               const RunSlot& slot, engine::Engine& engine) {
+    if (!around.make_control) return std::unique_ptr<RunControl>();
+    const std::string task = "run " + around.spec.name + ", variant " + around.spec.variants[slot.variant].name +
+                             ", repeat " + std::to_string(slot.repeat + 1);
+    return around.make_control(
+        {engine, variant.loaded.config, around.plugin_dirs, around.control, task, variant.facts.simulated});
+}
+
 }  // namespace
 
 std::vector<std::string> changes(const engine::EngineFacts& then, const engine::EngineFacts& now) {
@@ -46,7 +55,7 @@ std::vector<std::string> changes(const engine::EngineFacts& then, const engine::
 }
 
 Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& variant, const SourceOf& source_of,
-                        const RunSlot& slot, RunListener& listener) {
+                         const RunSlot& slot, RunListener& listener, const std::string& trace_file) {
     const ExperimentSpec& spec = around.spec;
     const VariantSpec& mine = spec.variants[slot.variant];
     RanOnce out;
@@ -71,33 +80,48 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
     DrivenEngine& driven = noisy ? static_cast<DrivenEngine&>(jittered) : plain;
     out.facts = engine->facts();
     PB_TRY(RunSwaps swaps, RunSwaps::prepare(*engine, variant.swaps, around.registry, around.prober));
+    PB_TRY(const auto control, control_of(around, variant, slot, *engine));
     DriveHooks hooks;
     uint64_t started_ns = 0;
     hooks.interrupted = around.interrupted;
+    if (control) {
+        hooks.between_steps = [&] { control->between_steps(); };
+        hooks.draining = [&] { return control->draining(); };
+        hooks.on_step = [&](const engine::StepReport& report, size_t) { control->on_step(report); };
+    }
     if (mine.warmup_requests > 0) {
         RunRecord discarded;
         drive(driven, clock, GivenRequests(source->warmup(spec.seed, mine.warmup_requests)), hooks, discarded);
         for (const std::string& fault : discarded.faults) run.faults.push_back("warm-up: " + fault);
         if (discarded.end == RunEnd::kComplete) PB_CHECK(engine->reset_prefix_cache());
     }
-    if (listener.wants_metrics()) {
+    const bool tells = listener.wants_metrics();
+    if (tells || control) {
         hooks.on_request = [&](engine::RequestId id, uint64_t arrival, uint32_t tokens, uint32_t n) {
-            listener.on_request(id, arrival, tokens, n);
+            if (tells) listener.on_request(id, arrival, tokens, n);
+            if (control) control->on_request(id, arrival, tokens, n);
         };
-        hooks.on_output = [&](const engine::RequestOutput& output) { listener.on_output(output); };
+        hooks.on_output = [&](const engine::RequestOutput& output) {
+            if (tells) listener.on_output(output);
+            if (control) control->on_output(output);
+        };
     }
     hooks.on_step = [&](const engine::StepReport& report, size_t finished) {
-        if (listener.wants_metrics()) listener.on_step(report);
+        if (tells) listener.on_step(report);
+        if (control) control->on_step(report);
         const TimeSpan& counted = hooks.counted;
         const bool counts = report.end_ns >= started_ns + counted.from_ns &&
                             (counted.until_ns == ~uint64_t{0} || report.start_ns <= started_ns + counted.until_ns);
         plugins.after_step(report.end_ns - report.start_ns, counts);
         listener.on_progress(finished, requests.size());
     };
+    Result<> traced;
     hooks.on_start = [&](uint64_t start_ns) {
         started_ns = start_ns;
         plugins.begin();
         swaps.post(start_ns, requests);
+        if (!trace_file.empty())
+            traced = engine->write_trace(trace_file, {mine.name, static_cast<uint32_t>(slot.variant), start_ns});
     };
     hooks.counted = planned_span(requests, spec.window);
     hooks.on_rows = [&](Rows rows) { listener.on_rows(std::move(rows)); };
@@ -107,7 +131,11 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
     drive(driven, clock, requests, hooks, run);
     if (!variant.facts.simulated) run.cpu_use = cpu.use();
     for (NamedNumber& n : plugins.numbers()) run.numbers.push_back(std::move(n));
+    if (traced) traced = engine->end_trace();
+    if (!traced) run.faults.push_back("its trace: " + traced.error());
     swaps.write(run);
+    if (control)
+        for (const std::string& change : control->end()) run.faults.push_back("changed by hand: " + change);
     for (std::string& what : fallbacks(variant.loaded.config, out.facts)) run.faults.push_back(std::move(what));
     return out;
 }

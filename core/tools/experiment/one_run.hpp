@@ -7,6 +7,7 @@
 #include "experiment/matrix.hpp"
 #include "experiment/prepared_variants.hpp"
 #include "experiment/record.hpp"
+#include "experiment/run_control.hpp"
 #include "experiment/workload.hpp"
 #include "parallel/world.hpp"
 
@@ -31,6 +32,9 @@ struct RunSurroundings {
     Clock& clock;
     parallel::World& world;
     std::function<bool()> interrupted; // empty: never
+    MakeRunControl make_control{};     // empty: none
+    ControlChoice control{};
+    std::vector<std::string> plugin_dirs{}; // of what is brought in by it
 };
 
 struct RanOnce {
@@ -41,7 +45,9 @@ struct RanOnce {
 // Where the workload comes from, once the engine is there.
 using SourceOf = std::function<Result<const WorkloadSource*>(const engine::Engine&)>;
 
-Result<RanOnce> run_once(const RunSurroundings&, const PreparedVariant&, const SourceOf&, const RunSlot&, RunListener&);
+// trace_file: empty: none.
+Result<RanOnce> run_once(const RunSurroundings&, const PreparedVariant&, const SourceOf&, const RunSlot&, RunListener&,
+                         const std::string& trace_file = {});
 
 // What is loaded in a run must be what was loaded when the experiment began.
 std::vector<std::string> changes(const engine::EngineFacts& then, const engine::EngineFacts& now);

@@ -85,7 +85,8 @@ Result<Job> read_job() {
     _exit(EXIT_FAILURE);
 }
 
-Result<> work(const Job& job, const std::function<bool()>& interrupted, FrameWriter& out) {
+Result<> work(const Job& job, const std::function<bool()>& interrupted, const MakeRunControl& make_control,
+              FrameWriter& out) {
     constexpr uint64_t kPatienceNs = 400'000'000; // with a call, once the parent wants this process to end
     constexpr config::DocumentLimits kLimits{.bytes = 64 << 20, .nodes = 4'000'000};
     PB_TRY(const auto registry, host::Registry::open({job.plugin_dirs.begin(), job.plugin_dirs.end()}));
@@ -124,22 +125,24 @@ Result<> work(const Job& job, const std::function<bool()>& interrupted, FrameWri
         return &*source;
     };
     Sender sender(out, job.wants_metrics, level);
-    PB_TRY(const RanOnce ran, run_once({spec, registry, prober, clock, world, interrupted}, variant, source_of,
-                                       {job.variant, job.repeat, job.rate, job.attempt}, sender));
+    const RunSurroundings around{spec,        registry,     prober,      clock,          world,
+                                 interrupted, make_control, job.control, job.plugin_dirs};
+    PB_TRY(const RanOnce ran, run_once(around, variant, source_of,
+                                       {job.variant, job.repeat, job.rate, job.attempt}, sender, job.trace_file));
     out.add(Word::kDone, ran.record, ran.facts);
     return {};
 }
 
 }  // namespace
 
-int serve_run(const std::function<bool()>& interrupted) {
+int serve_run(const std::function<bool()>& interrupted, const MakeRunControl& make_control) {
     prctl(PR_SET_PDEATHSIG, SIGKILL); // a run that hangs must not outlive its experiment
     std::signal(SIGPIPE, SIG_IGN);
     for (const int fd : {kRunFd, kLastWordsFd}) fcntl(fd, F_SETFD, FD_CLOEXEC);
     const auto job = read_job();
     FrameWriter out(kRunFd);
     if (job) report_crashes_to(kLastWordsFd);
-    const Result<> done = job ? work(*job, interrupted, out) : Result<>(job.failure());
+    const Result<> done = job ? work(*job, interrupted, make_control, out) : Result<>(job.failure());
     report_crashes_to(STDERR_FILENO);
     if (!job) end_with(job.error() + "\n");
     if (!done) out.add(Word::kFailed, done.error());

@@ -3,9 +3,11 @@
 #pragma once
 #include <functional>
 
+#include "experiment/run_control.hpp"
+
 namespace patchbay::experiment {
 
 // Serves the socket kRunFd of run_wire.hpp; the exit code of the process. interrupted: the parent wants it to end.
-int serve_run(const std::function<bool()>& interrupted);
+int serve_run(const std::function<bool()>& interrupted, const MakeRunControl&);
 
 }  // namespace patchbay::experiment

@@ -251,13 +251,16 @@ struct Setup {
     RunSurroundings around;
     Processes processes;
     Shown shown;
+    TracedRuns traced;
     Campaign campaign;
 
     Setup(const ExperimentSpec& of, const host::Registry& registry, Clock& given, const ExperimentOptions& options)
         : spec(of), clock(given, options.interrupted), prober(options.probe),
-          around{spec, registry, prober, clock, world, options.interrupted},
+          around{spec, registry, prober, clock, world, options.interrupted, options.make_control, options.control,
+                 options.plugin_dirs},
           processes{options.program, options.plugin_dirs, config::show_yaml(portable(spec, registry)), options.jobs},
-          shown{options.metrics, options.progress, spec.name, options.version}, campaign(around, processes, shown) {}
+          shown{options.metrics, options.progress, spec.name, options.version}, traced{options.trace_file},
+          campaign(around, processes, shown, traced) {}
 
     Result<Workloads> open(PreparedVariants& prepared, const ExperimentOptions& options) {
         const auto try_one = [&](size_t v) { return campaign.try_variant(prepared.variants[v], v); };
@@ -338,6 +341,9 @@ Result<Outcome> run_experiment(const ExperimentSpec& given, PreparedVariants& pr
         outcome.conclusion.notices.push_back("quality was not measured: " + without_quality);
     for (std::string& notice : capacities.notices) outcome.conclusion.notices.push_back(std::move(notice));
     if (!adaptive_notice.empty()) outcome.conclusion.notices.push_back(adaptive_notice);
+    PB_CHECK(setup.traced.join(prepared.variants.size()));
+    if (!options.trace_file.empty())
+        outcome.conclusion.notices.push_back("the first run of each variant was traced, which took time in its steps");
     outcome.swaps = swap_lines(runs, prepared);
     outcome.without_valid_run = without_valid_run(runs, prepared);
     outcome.complete = counted(runs) == repeats * prepared.variants.size() && !was_interrupted(runs) &&

@@ -35,6 +35,8 @@ struct Job {
     bool wants_metrics = false;
     bool is_steady = false;       // what the rule for windows says
     std::vector<config::Origin> swaps; // where they stand in the file
+    std::string trace_file;            // empty: none
+    ControlChoice control{};
 };
 
 enum class Word : uint8_t { kJob, kEngine, kRequest, kOutput, kStep, kRows, kProgress,
@@ -101,7 +103,8 @@ void fields(A& a, config::Origin& o) {
 template <class A>
 void fields(A& a, Job& j) {
     a(j.trial, j.quality, j.spec_yaml, j.name, j.plugin_dirs, j.variant, j.repeat, j.attempt, j.rate, j.simulated,
-      j.with_text, j.max_model_len, j.vocab_size, j.wants_metrics, j.is_steady, j.swaps);
+      j.with_text, j.max_model_len, j.vocab_size, j.wants_metrics, j.is_steady, j.swaps, j.trace_file,
+      j.control.address, j.control.token_file);
 }
 template <class A>
 void fields(A& a, host::Identity& i) {

@@ -59,6 +59,7 @@ Result<Sample> take_sample(const Source& source, std::stop_token stop) {
     if (!out.scrape.has("patchbay_steps_total"))
         return fail(source.address.text() + "/metrics has no metrics of an engine (patchbay_steps_total)");
     out.at_seconds = seconds_now();
+    out.address = source.address.text();
     if (source.routes == Source::Routes::kMetricsOnly) return out;
     PB_TRY(out.status, json_of(source, "GET", "/status", "", std::move(stop)));
     return out;
@@ -99,7 +100,7 @@ std::string answer_text(const Order& order, const Json& answer) {
 }
 
 EngineLink::EngineLink(Source source, std::chrono::milliseconds interval, const Wakeup& wakeup)
-    : source_(std::move(source)), interval_(interval), wakeup_(wakeup),
+    : interval_(interval), wakeup_(wakeup), source_(std::move(source)),
       sampler_([this](std::stop_token stop) { sample_until(std::move(stop)); }) {}
 
 EngineLink::~EngineLink() {
@@ -111,13 +112,31 @@ EngineLink::News EngineLink::take_news() {
     return std::exchange(news_, {});
 }
 
+Source EngineLink::source() const {
+    const std::lock_guard lock(mutex_);
+    return source_;
+}
+
+Result<Sample> EngineLink::sample(std::stop_token stop) {
+    Source now = source();
+    auto taken = take_sample(now, stop);
+    if (taken || !now.find_next || taken.failure().code != StatusCode::kUnavailable) return taken;
+    const auto next = now.find_next();
+    if (!next) return taken;
+    {
+        const std::lock_guard lock(mutex_);
+        source_.address = *next;
+    }
+    return take_sample(source(), stop);
+}
+
 void EngineLink::sample_until(std::stop_token stop) {
     std::condition_variable_any stopped;
     while (!stop.stop_requested()) {
-        auto sample = take_sample(source_, stop);
+        auto taken = sample(stop);
         std::unique_lock lock(mutex_);
-        if (sample) news_.sample = *std::move(sample), news_.trouble.reset();
-        else news_.trouble = sample.error();
+        if (taken) news_.sample = *std::move(taken), news_.trouble.reset();
+        else news_.trouble = taken.error();
         wakeup_.wake();
         stopped.wait_for(lock, stop, interval_, [] { return false; });
     }
@@ -129,7 +148,7 @@ void EngineLink::send(const Order& order) {
     start([this, order](std::stop_token stop) {
         const bool swaps = order.what == Order::What::kSwap;
         const std::string body = body_of(order).dump(-1, ' ', false, Json::error_handler_t::replace);
-        const auto answer = json_of(source_, "POST", swaps ? "/swap" : "/set", body, std::move(stop));
+        const auto answer = json_of(source(), "POST", swaps ? "/swap" : "/set", body, std::move(stop));
         Result<std::string> outcome = std::string();
         if (answer) outcome = answer_text(order, *answer);
         else outcome = answer.failure();
@@ -143,7 +162,7 @@ void EngineLink::send(const Order& order) {
 
 void EngineLink::ask_for_plugins() {
     start([this](std::stop_token stop) {
-        auto answer = json_of(source_, "GET", "/plugins", "", std::move(stop));
+        auto answer = json_of(source(), "GET", "/plugins", "", std::move(stop));
         const std::lock_guard lock(mutex_);
         if (answer) news_.plugins = *std::move(answer);
         else news_.outcome = Result<std::string>(answer.failure());

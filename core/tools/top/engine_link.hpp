@@ -2,6 +2,7 @@
 // and the answers to orders.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -21,10 +22,14 @@ namespace patchbay::top {
 struct Source {
     serve::AdminAddress address;
     enum class Routes { kAdmin, kMetricsOnly } routes = Routes::kAdmin;
+    // The engine that runs now, where the one at the address has ended: runs of an experiment follow one another. Empty:
+    // only the one at the address is wanted.
+    std::function<Result<serve::AdminAddress>()> find_next{};
 };
 
 struct Sample {
     double at_seconds = 0; // on a steady clock
+    std::string address;
     metrics::Scrape scrape;
     serve::Json status;    // null: there is none
 };
@@ -51,13 +56,15 @@ class EngineLink {
 
   private:
     void sample_until(std::stop_token);
+    Result<Sample> sample(std::stop_token); // of the next engine, where there is one
+    Source source() const;
     void start(std::function<void(std::stop_token)>);
 
-    const Source source_;
     const std::chrono::milliseconds interval_;
     const Wakeup& wakeup_;
-    std::mutex mutex_;
-    News news_;                     // under the mutex
+    mutable std::mutex mutex_;
+    Source source_;                 // under the mutex, as is
+    News news_;
     std::list<std::jthread> others_; // one for each order
     std::jthread sampler_;
 };

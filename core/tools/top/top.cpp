@@ -49,8 +49,7 @@ void wait_for_news(const Wakeup& wakeup, bool keys, int timeout_ms) {
 class Live {
   public:
     Live(const TopOptions& options, Sample first, std::unique_ptr<Terminal> terminal, const Wakeup& wakeup)
-        : wakeup_(wakeup), address_(options.source.address.text()),
-          glyphs_(locale_is_utf8() ? unicode_glyphs() : ascii_glyphs()), terminal_(std::move(terminal)),
+        : wakeup_(wakeup), glyphs_(locale_is_utf8() ? unicode_glyphs() : ascii_glyphs()), terminal_(std::move(terminal)),
           screen_(options.source.routes == Source::Routes::kAdmin ? Screen::Control::kFull
                                                                   : Screen::Control::kWatchOnly),
           link_(options.source, options.interval, wakeup) {
@@ -72,6 +71,7 @@ class Live {
     void keep(Sample sample) {
         history_.add(sample.at_seconds, std::move(sample.scrape));
         status_ = std::move(sample.status);
+        address_ = std::move(sample.address);
         trouble_.clear();
     }
 
@@ -98,12 +98,11 @@ class Live {
     }
 
     const Wakeup& wakeup_;
-    const std::string address_;
     const Glyphs& glyphs_;
     const std::unique_ptr<Terminal> terminal_;
     History history_;
     Json status_;
-    std::string trouble_;
+    std::string address_, trouble_;
     Screen screen_;
     std::optional<Order::What> wanted_; // the dialog that opens with the list of plugins
     EngineLink link_;

@@ -14,9 +14,11 @@
 #include <vector>
 
 #include "config/load.hpp"
+#include "engine/engine_metrics.hpp"
 #include "paths.hpp"
 #include "serve/load_client.hpp"
 #include "serve/server.hpp"
+#include "serve/vllm_metrics.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
 namespace patchbay::serve::testing {
@@ -165,6 +167,45 @@ double plain_first_token(engine::Engine& engine, Clock& clock) {
     return median(firsts);
 }
 
+struct MetricsCost {
+    double us_a_step, share; // median; of the steps' time
+};
+
+// Of the engine's metrics and vLLM's names together, as `serve` keeps them.
+MetricsCost metrics_cost(engine::Engine& engine, Clock& clock) {
+    metrics::Metrics all;
+    engine::EngineMetrics own(all, engine.facts(), "bench");
+    VllmMetrics vllm(all, "m", engine.facts());
+    std::vector<engine::RequestOutput> outputs;
+    const uint64_t begin = clock.now_ns();
+    for (uint32_t i = 0; i < kStreams; ++i) {
+        engine::Request request = request_of(i, kTokens, begin);
+        request.on_output = [&](const engine::RequestOutput& out) { outputs.push_back(out); };
+        const engine::Request copy = request;
+        const engine::RequestId id = must(engine.add_request(std::move(request)));
+        own.on_request(id, begin, static_cast<uint32_t>(copy.prompt.size()), 1);
+        vllm.on_request(id, copy);
+    }
+    std::vector<double> costs;
+    double steps = 0;
+    while (engine.has_unfinished()) {
+        const engine::StepReport report = must(engine.step());
+        const uint64_t before = clock.now_ns();
+        for (const engine::RequestOutput& out : outputs) {
+            own.on_output(out);
+            vllm.on_output(out);
+        }
+        own.on_step(report);
+        vllm.on_step(report);
+        costs.push_back(static_cast<double>(clock.now_ns() - before) * 1e-3);
+        steps += static_cast<double>(report.end_ns - report.start_ns) * 1e-3;
+        outputs.clear();
+    }
+    double sum = 0;
+    for (const double cost : costs) sum += cost;
+    return {median(costs), sum / steps};
+}
+
 int run(const std::string& file) {
     Clients clients; // forked before there are threads
     allow_open_files(4096);
@@ -199,6 +240,7 @@ int run(const std::string& file) {
     }
     const double first_http = clients.run({kFirstTokens, 1, 1}).first_token;
     const double first_plain = plain_first_token(*plain, clock);
+    const MetricsCost cost = metrics_cost(*plain, clock);
     std::printf("%u streams of %u tokens, medians of %u rounds in turn\n", kStreams, kTokens, kRounds);
     std::printf("  serving threads          %8.2f us of CPU for each streamed token\n", median(serving_us));
     std::printf("  throughput over HTTP     %8.0f tokens/s\n", median(over_http));
@@ -207,6 +249,8 @@ int run(const std::string& file) {
     std::printf("  first token over HTTP    %8.3f ms, idle, one request after the other\n", first_http * 1e3);
     std::printf("  without HTTP             %8.3f ms; HTTP adds %.3f ms\n", first_plain * 1e3,
                 (first_http - first_plain) * 1e3);
+    std::printf("  metrics                  %8.2f us a step of %u sequences, %.2f %% of the steps' time\n", cost.us_a_step,
+                kStreams, 100 * cost.share);
     return 0;
 }
 

@@ -111,6 +111,17 @@ Harness& together(std::unique_ptr<Harness>& h, F&& change) {
     return *h;
 }
 
+TEST(Beams, OfOneAreGreedy) {
+    Harness h(tiny_model());
+    const auto prompt = random_prompt(4, 20);
+    const RequestId one = h.add(prompt, beams(1, 12)), plain = h.add(prompt, greedy(12));
+    h.run_all();
+    EXPECT_EQ(h.outputs.at(one).tokens, h.outputs.at(plain).tokens);
+    EXPECT_EQ(h.outputs.at(one).finish, FinishReason::kLength);
+    const View view = h.engine->view();
+    EXPECT_EQ(view.free_pages, view.total_pages);
+}
+
 TEST(Beams, FindTheSameInChunksAndSmallSteps) {
     std::unique_ptr<Harness> h;
     together(h, [](config::EngineConfig& c) {

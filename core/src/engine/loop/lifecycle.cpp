@@ -25,7 +25,7 @@ void Lifecycle::finish(Sequence& s, Ending ending) {
     p_.drafting.finished(s);
     p_.context.report.finished += 1;
     if (p_.siblings.holds(s)) release_siblings(s);
-    if (s.has_siblings()) {
+    if (s.has_siblings() || s.is_beam()) {
         if (p_.siblings.leave(s)) p_.beams.leave(s.group);
         p_.hints.refresh_siblings(s.group);
     }

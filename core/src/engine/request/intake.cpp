@@ -107,7 +107,7 @@ Result<RequestId> Intake::add(Request request) {
     if (s.request.sampling.prompt_logprobs) p_.prompt_logprobs.add(s, checked.prompt_params);
     if (s.request.pooling) p_.pooling.add(s);
     if (checked.grammar) p_.structured_output.add(s, std::move(checked.grammar));
-    if (s.has_siblings()) add_siblings(s);
+    if (s.has_siblings() || s.is_beam()) add_siblings(s); // a search of one beam is a group of one
     return s.id;
 }
 

@@ -9,17 +9,20 @@
 #include <string_view>
 
 #include "base/result.hpp"
+#include "engine/trace/trace_of.hpp"
 
 namespace patchbay::engine {
 
 class TraceFile {
   public:
+    static constexpr uint32_t kProcesses = 2; // that an engine has at most; from 1
+
     struct Track {
         uint32_t process;
         uint64_t number;
     };
 
-    static Result<std::unique_ptr<TraceFile>> create(const std::string& path);
+    static Result<std::unique_ptr<TraceFile>> create(const std::string& path, TraceOf = {});
     ~TraceFile();
     TraceFile(const TraceFile&) = delete;
     TraceFile& operator=(const TraceFile&) = delete;
@@ -35,10 +38,13 @@ class TraceFile {
     Result<> close();
 
   private:
-    TraceFile(std::string path, std::ofstream out);
+    TraceFile(std::string path, std::ofstream out, TraceOf);
     void write(const nlohmann::ordered_json& event);
+    nlohmann::ordered_json event(const char* phase, uint32_t process, uint64_t track, std::string_view name) const;
+    double time_us(uint64_t ns) const;
 
     const std::string path_;
+    const TraceOf of_;
     std::ofstream out_;
     bool first_ = true;
 };

@@ -1,0 +1,60 @@
+#include "cli/run_control.hpp"
+
+#include <atomic>
+
+#include "cli/admin_flags.hpp"
+#include "engine/engine_metrics.hpp"
+#include "serve/loop_control.hpp"
+
+namespace patchbay::cli {
+namespace {
+
+class LiveRunControl final : public experiment::RunControl {
+  public:
+    explicit LiveRunControl(engine::Engine& engine) : metrics_(all_, engine.facts(), PATCHBAY_VERSION) {}
+
+    Result<> start(serve::AdminOptions options, const std::string& task, engine::Engine& engine) {
+        PB_TRY(control_, serve::LoopControl::start(
+                             {std::move(options), task, PATCHBAY_VERSION, [this] { draining_ = true; }}, engine, all_));
+        return {};
+    }
+
+    void between_steps() override { control_->between_steps(); }
+    void on_request(engine::RequestId id, uint64_t arrival_ns, uint32_t prompt_tokens, uint32_t n) override {
+        metrics_.on_request(id, arrival_ns, prompt_tokens, n);
+    }
+    void on_output(const engine::RequestOutput& out) override { metrics_.on_output(out); }
+    void on_step(const engine::StepReport& report) override {
+        metrics_.on_step(report);
+        control_->on_step(report);
+    }
+    bool draining() const override { return draining_; }
+    std::vector<std::string> end() override {
+        control_->end();
+        return control_->changes();
+    }
+
+  private:
+    metrics::Metrics all_;
+    engine::EngineMetrics metrics_;
+    std::atomic<bool> draining_ = false;
+    std::unique_ptr<serve::LoopControl> control_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<experiment::RunControl>> make_run_control(const experiment::ControlledRun& run) {
+    const AdminFlags flags{run.choice.address, run.choice.token_file};
+    std::unique_ptr<experiment::RunControl> none; // where the default address cannot be had: no reason not to run
+    if (flags.none() || (run.simulated && !flags.named())) return none;
+    auto options = admin_options(flags, run.plugin_dirs, run.config);
+    if (!options && !flags.named()) return none;
+    if (!options) return options.failure();
+    auto control = std::make_unique<LiveRunControl>(run.engine);
+    const Result<> started = control->start(*std::move(options), run.task, run.engine);
+    if (!started && !flags.named()) return none;
+    if (!started) return started.failure();
+    return std::unique_ptr<experiment::RunControl>(std::move(control));
+}
+
+}  // namespace patchbay::cli

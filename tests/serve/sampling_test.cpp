@@ -1,0 +1,183 @@
+// Every sampling field of a request reaches the engine: over HTTP it gives what the engine gives for the same setting,
+// and something other than without it.
+#include <atomic>
+#include <thread>
+
+#include "serve/server_fixture.hpp"
+
+namespace patchbay::serve::testing {
+namespace {
+
+using engine::SamplingParams;
+using engine::TokenId;
+
+constexpr const char* kPrompt = "The wolf said to the king that the king said to the wolf";
+constexpr uint32_t kTokens = 24;
+
+Json request_of(float temperature) {
+    return {{"model", "demo"}, {"prompt", kPrompt}, {"temperature", temperature}, {"max_tokens", kTokens},
+            {"seed", 5},       {"ignore_eos", true}, {"return_token_ids", true}};
+}
+
+SamplingParams params_of(float temperature) {
+    SamplingParams p;
+    p.temperature = temperature;
+    p.max_tokens = kTokens;
+    p.seed = 5;
+    p.ignore_eos = true;
+    return p;
+}
+
+engine::testing::Output plain(const SamplingParams& params) {
+    static engine::testing::Harness all(Running::demo_model());
+    return all.run(all.add(all.engine->tokenizer()->encode(kPrompt), params));
+}
+
+struct Field {
+    const char* name;
+    float temperature; // of the draws that it changes
+    Json value;
+    std::function<void(SamplingParams&)> set;
+};
+
+void PrintTo(const Field& field, std::ostream* out) { *out << field.name; }
+
+class SamplingFields : public ::testing::TestWithParam<Field> {};
+
+TEST_P(SamplingFields, ReachTheEngine) {
+    const Field& field = GetParam();
+    SamplingParams params = params_of(field.temperature);
+    const engine::testing::Output without = plain(params);
+    field.set(params);
+    const engine::testing::Output with = plain(params);
+    Json body = request_of(field.temperature);
+    body[field.name] = field.value;
+    const Json choice = shared().complete(body)["choices"][0];
+    EXPECT_EQ(choice["token_ids"].get<std::vector<TokenId>>(), with.tokens);
+    EXPECT_NE(with.tokens, without.tokens) << "the case shows nothing";
+}
+
+std::vector<Field> fields() {
+    const TokenId first = plain(params_of(0)).tokens.at(0), third = plain(params_of(0)).tokens.at(2);
+    const std::string biased = std::to_string(first);
+    return {
+        {"top_k", 2, 3, [](auto& p) { p.top_k = 3; }},
+        {"top_p", 2, 0.3, [](auto& p) { p.top_p = 0.3f; }},
+        {"min_p", 2, 0.2, [](auto& p) { p.min_p = 0.2f; }},
+        {"seed", 2, 77, [](auto& p) { p.seed = 77; }},
+        {"repetition_penalty", 0, 1.8, [](auto& p) { p.repetition_penalty = 1.8f; }},
+        {"presence_penalty", 0, 2, [](auto& p) { p.presence_penalty = 2; }},
+        {"frequency_penalty", 0, 2, [](auto& p) { p.frequency_penalty = 2; }},
+        {"logit_bias", 0, Json{{biased, -100}}, [first](auto& p) { p.logit_bias[first] = -100; }},
+        {"allowed_token_ids", 0, Json{20, 21, 22}, [](auto& p) { p.allowed_token_ids = {{20, 21, 22}}; }},
+        {"stop_token_ids", 0, Json{third}, [third](auto& p) { p.stop_token_ids = {third}; }},
+        {"max_tokens", 0, 5, [](auto& p) { p.max_tokens = 5; }},
+        {"dry_multiplier", 0, 3, [](auto& p) { p.dry_multiplier = 3; }},
+        {"top_n_sigma", 2, 0.5, [](auto& p) { p.top_n_sigma = 0.5f; }},
+        {"typical_p", 2, 0.2, [](auto& p) { p.typical_p = 0.2f; }},
+        {"mirostat", 2, 2, [](auto& p) { p.mirostat = 2; }},
+    };
+}
+INSTANTIATE_TEST_SUITE_P(Each, SamplingFields, ::testing::ValuesIn(fields()),
+                         [](const auto& p) { return std::string(p.param.name); });
+
+// The token that a greedy continuation makes third ends it, but not before min_tokens.
+TEST(EndingFields, KeepAnOutputGoingAndEndIt) {
+    const std::vector<TokenId> all = plain(params_of(0)).tokens;
+    Json body = request_of(0);
+    body["stop_token_ids"] = {all[2]};
+    const Json stopped = shared().complete(body)["choices"][0];
+    EXPECT_EQ(stopped["token_ids"].size(), 3u);
+    EXPECT_EQ(stopped["finish_reason"], "stop");
+    EXPECT_EQ(stopped["stop_reason"], std::to_string(all[2]));
+    body["min_tokens"] = 10;
+    const Json longer = shared().complete(body)["choices"][0];
+    EXPECT_GE(longer["token_ids"].size(), 10u);
+}
+
+// The engine gives a request with the smaller number its place first.
+TEST(RequestFields, PriorityOrdersWhatWaits) {
+    config::EngineConfig config = Running::demo_model();
+    config.scheduler.plugin = "priority";
+    config.engine.max_num_seqs = 1;
+    const Running server({}, config);
+    std::vector<std::unique_ptr<HttpClient>> clients;
+    const auto send = [&](int priority, int tokens) {
+        Json body = request_of(0);
+        body.update({{"priority", priority}, {"max_tokens", tokens}});
+        clients.push_back(std::make_unique<HttpClient>(server.port()));
+        clients.back()->post("/v1/completions", body.dump());
+    };
+    std::atomic<bool> all_sent = false, in_call = false;
+    std::thread holder([&] { // so that all three are there at the first step
+        server.server->engine().call([&](engine::Engine&) {
+            in_call = true;
+            in_call.notify_all();
+            all_sent.wait(false);
+        });
+    });
+    in_call.wait(false);
+    for (const int priority : {3, 1, 2}) send(priority, 400);
+    while (server.server->engine().status().inbox < 3) std::this_thread::yield();
+    all_sent = true;
+    all_sent.notify_all();
+    holder.join();
+    std::vector<int> served;
+    for (bool idle = false; !idle;) // each call waits for a step to end
+        server.server->engine().call([&](engine::Engine& engine) {
+            idle = !engine.has_unfinished();
+            for (const pb_sequence& s : engine.view().running)
+                if (served.empty() || served.back() != s.priority) served.push_back(s.priority);
+        });
+    EXPECT_EQ(served, (std::vector<int>{1, 2, 3}));
+    for (const auto& client : clients) EXPECT_EQ(client->read_answer().status, 200);
+}
+
+TEST(RequestFields, CacheSaltKeepsPromptsApart) {
+    const auto cached = [&](const char* salt) {
+        Json body = request_of(0);
+        std::string prompt = "a salted story: ";
+        for (int i = 0; i < 20; ++i) prompt += "the wolf said to the king ";
+        body.update({{"prompt", prompt}, {"cache_salt", salt}, {"max_tokens", 1}});
+        return shared().complete(body)["usage"]["prompt_tokens_details"]["cached_tokens"].get<int>();
+    };
+    EXPECT_EQ(cached("one"), 0);
+    EXPECT_GT(cached("one"), 0);
+    EXPECT_EQ(cached("two"), 0) << "of another salt";
+}
+
+TEST(RequestFields, JsonObjectIsTheFormOfTheOutput) {
+    for (const char* path : {"/v1/completions", "/v1/chat/completions"}) {
+        Json body{{"temperature", 0.7}, {"seed", 3}, {"max_tokens", 400}, {"response_format", {{"type", "json_object"}}}};
+        const bool chat = path == std::string("/v1/chat/completions");
+        if (chat) body["messages"] = {{{"role", "user"}, {"content", "A person as JSON"}}};
+        else body["prompt"] = "A person as JSON: ";
+        const Answer answer = shared().post(path, body);
+        ASSERT_EQ(answer.status, 200) << answer.body;
+        const Json choice = Json::parse(answer.body)["choices"][0];
+        const std::string text = chat ? choice["message"]["content"] : choice["text"];
+        EXPECT_TRUE(text.starts_with("{")) << text;
+        if (choice["finish_reason"] == "stop") {
+            EXPECT_TRUE(Json::parse(text).is_object()) << text;
+        }
+    }
+}
+
+TEST(RequestFields, ContinuousUsageCountsWithEachEvent) {
+    Json body = request_of(0);
+    body.update({{"stream", true}, {"stream_options", {{"include_usage", true}, {"continuous_usage_stats", true}}}});
+    HttpClient client(shared().port());
+    client.post("/v1/completions", body.dump());
+    ASSERT_EQ(client.read_head().status, 200);
+    uint64_t tokens = 0;
+    while (const auto event = client.read_event()) {
+        if (*event == "[DONE]") continue;
+        const Json json = Json::parse(*event);
+        for (const Json& choice : json["choices"]) tokens += choice["token_ids"].size();
+        EXPECT_EQ(json["usage"]["completion_tokens"], tokens);
+    }
+    EXPECT_EQ(tokens, kTokens);
+}
+
+}  // namespace
+}  // namespace patchbay::serve::testing
