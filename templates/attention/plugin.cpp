@@ -6,8 +6,8 @@
 
 namespace {
 
-// The base class says which layers it serves and how keys and values lie in a page (describe), stores those of new tokens
-// (append_kv), and calls attend() for each query of each head (run), in tasks of the host's thread pool.
+// The base class says which layers it serves and how keys and values lie in a page (describe), stores those of new
+// tokens (append_kv), and calls attend() for each query of each head (run), in tasks of the host's thread pool.
 class @Class@ : public patchbay::QueryAttention<@Class@> {
   public:
     static constexpr pb_param kParams[] = {

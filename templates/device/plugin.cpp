@@ -46,7 +46,7 @@ class @Class@ : public patchbay::ForwardingDevice { // ops and other calls not b
 
   private:
     void refuse(uint64_t bytes) const {
-        throw patchbay::Error(PB_EXHAUSTED, std::to_string(bytes) + " bytes do not fit beside " + std::to_string(used_));
+        throw patchbay::Error(PB_EXHAUSTED, std::to_string(bytes) + " bytes more than there are");
     }
 
     uint64_t memory_, used_ = 0; // bytes

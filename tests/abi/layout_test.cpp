@@ -179,7 +179,8 @@ TEST(LayoutChange, IsGrowthAtTheEndOfAStructOrANewRevision) {
 TEST(LayoutChange, OfWhatIsReleasedIsGrowthWithANewMinor) {
     const Part abi{1, 3, {}};
     const Layout before = {{"ABI", abi},
-                           {"SAMPLER", {2, 0, {{"pb_odd", {16, 0}}, {"pb_odd.a", {0, 8}}, {"pb_odd.reserved", {8, 8}}}}}};
+                           {"SAMPLER",
+                            {2, 0, {{"pb_odd", {16, 0}}, {"pb_odd.a", {0, 8}}, {"pb_odd.reserved", {8, 8}}}}}};
     EXPECT_EQ(todo(before, before), "");
     const auto changed = [&](size_t minor, auto&& change) {
         Layout now = before;

@@ -1,5 +1,5 @@
-// What is released stays as it was declared on that day, in tests/abi/kept: types, arguments, values and ids. The layout
-// test sees sizes and offsets only.
+// What is released stays as it was declared on that day, in tests/abi/kept: types, arguments, values and ids. The
+// layout test sees sizes and offsets only.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -43,7 +43,8 @@ std::vector<std::string> split(const std::string& text, char at) {
 }
 
 std::string without_comments(std::string code) {
-    for (size_t from; (from = code.find("/*")) != std::string::npos;) code.erase(from, code.find("*/", from) + 2 - from);
+    for (size_t from; (from = code.find("/*")) != std::string::npos;)
+        code.erase(from, code.find("*/", from) + 2 - from);
     return code;
 }
 
@@ -114,7 +115,8 @@ TEST(Released, IsDeclaredAsOnTheDayOfItsRelease) {
         EXPECT_TRUE(before.structs.contains(name)) << name;
     for (const char* name : {"pb_sample_work", "pb_sampler_device", "pb_runner", "pb_devices"})
         EXPECT_FALSE(before.structs.contains(name)) << name << " is a draft";
-    for (const char* name : {"PB_SCHEDULER", "PB_SAMPLER_REVISION", "PB_CANCELLED", "PB_SEQ_SWAPPED", "PB_FP8", "pb_status"})
+    for (const char* name :
+         {"PB_SCHEDULER", "PB_SAMPLER_REVISION", "PB_CANCELLED", "PB_SEQ_SWAPPED", "PB_FP8", "pb_status"})
         EXPECT_TRUE(before.others.contains(name)) << name;
 }
 

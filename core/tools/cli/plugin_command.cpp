@@ -54,7 +54,8 @@ json to_json(const Listed& l) {
     return {{"kind", l.component->kind},       {"name", l.component->name}, {"version", l.component->version},
             {"summary", l.component->summary}, {"plugin", l.plugin->name},  {"library", l.plugin->library.string()},
             {"sha256", l.plugin->sha256},      {"build", l.plugin->build},  {"state", name_of(l.state)},
-            {"fault", l.fault},                {"contract", l.component->kind_id}, {"released", is_released(*l.component)}};
+            {"fault", l.fault},                {"contract", l.component->kind_id},
+            {"released", is_released(*l.component)}};
 }
 
 // "unavailable: no NVIDIA driver" of what is sound but not for this machine, "unusable: …" of the rest.
@@ -129,8 +130,8 @@ void print_info(const Listed& l) {
     std::cout << "  library  " << printable_message(l.plugin->library.string()) << "\n  plugin   "
               << l.plugin->name << ' '
               << l.plugin->version << "\n  build    " << l.plugin->build << "\n  sha256   " << l.plugin->sha256
-              << "\n  contract " << c.kind_id << " revision " << c.revision << (is_released(c) ? " (released)" : " (a draft)")
-              << ", ABI " << l.plugin->abi_major << '.'
+              << "\n  contract " << c.kind_id << " revision " << c.revision
+              << (is_released(c) ? " (released)" : " (a draft)") << ", ABI " << l.plugin->abi_major << '.'
               << l.plugin->abi_minor << '\n';
     std::cout << "  has      " << found_in(c) << '\n';
     if (!c.state.empty()) std::cout << "  state    " << c.state << '\n';

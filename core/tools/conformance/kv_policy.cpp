@@ -161,7 +161,8 @@ class World {
         uint32_t cached = 0;
         for (uint32_t page = 0; page < kPages; ++page) cached += is_cached(page);
         const std::string inputs = " (choice " + std::to_string(run_.choices.size()) + ": " + std::to_string(wanted) +
-                                   " pages wanted, " + std::to_string(cached) + " of " + std::to_string(kPages) + " cached)";
+                                   " pages wanted, " + std::to_string(cached) + " of " + std::to_string(kPages) +
+                                   " cached)";
         std::set<uint32_t> seen;
         for (const uint32_t page : chosen) {
             const std::string text = "it names page " + std::to_string(page);

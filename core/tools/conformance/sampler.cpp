@@ -63,7 +63,8 @@ Outcome mask(Subject& subject) {
     PB_TRY(const Sampled s, sample(subject, *component, all(rows)));
     for (size_t i = 0; i < rows.size(); ++i)
         if (in_vocab(s.tokens[i]) && !rows[i].may(static_cast<uint32_t>(s.tokens[i])))
-            return fail(name_of(i, rows[i]) + " became token " + std::to_string(s.tokens[i]) + ", which its mask excludes");
+            return fail(name_of(i, rows[i]) + " became token " + std::to_string(s.tokens[i]) +
+                        ", which its mask excludes");
     return {};
 }
 
@@ -131,8 +132,9 @@ Outcome logprobs(Subject& subject) {
         const auto logprob = [&](int32_t t) { return l[static_cast<size_t>(t)] - most - std::log(sum); };
         const auto wrong = [](double got, double expected) { return !(std::abs(got - expected) <= 1e-3); };
         if (in_vocab(s.tokens[i]) && wrong(s.logprobs[i], logprob(s.tokens[i])))
-            return fail(name_of(i, rows[i]) + " has logprob " + std::to_string(s.logprobs[i]) + " of its token, expected " +
-                        std::to_string(logprob(s.tokens[i])) + " (log-softmax of the raw logits)");
+            return fail(name_of(i, rows[i]) + " has logprob " + std::to_string(s.logprobs[i]) +
+                        " of its token, expected " + std::to_string(logprob(s.tokens[i])) +
+                        " (log-softmax of the raw logits)");
         std::vector<float> sorted = l;
         std::sort(sorted.begin(), sorted.end(), std::greater<>());
         for (size_t k = 0; k < kTop; ++k) {

@@ -182,7 +182,8 @@ Outcome progress(Subject& subject) {
 
 constexpr Check kChecks[] = {
     {"scheduler.answers", "plans every view without an error", answers},
-    {"scheduler.bounds", "writes at most item_capacity items and preempt_capacity preemptions, and nothing into reserved fields", bounds},
+    {"scheduler.bounds",
+     "writes at most item_capacity items and preempt_capacity preemptions, and nothing into reserved fields", bounds},
     {"scheduler.known_ids", "plans only sequences that it was shown", known_ids},
     {"scheduler.unique", "plans a sequence once", unique},
     {"scheduler.budget", "plans at most max_num_batched_tokens", budget},

@@ -1,5 +1,6 @@
-// frozen - draws among the tokens that are at least so likely, compared with the likeliest one (min-p), after logit biases.
-// It uses all that a host sampler of the contract has: both calls, what it does not accept, masks, faults, log-probabilities.
+// frozen - draws among the tokens that are at least so likely, compared with the likeliest one (min-p), after logit
+// biases. It uses all that a host sampler of the contract has: both calls, what it does not accept, masks, faults,
+// log-probabilities.
 #include "patchbay/sdk/gumbel_max.hpp"
 #include "patchbay/sdk/row_logprobs.hpp"
 #include "patchbay/sdk/sampler.hpp"
@@ -32,9 +33,11 @@ class Frozen {
             const std::vector<float> logits = biased(batch, i);
             const std::span<float> out = batch.logits(i);
             const double least = floor_of(logits, row), temperature = row.params->temperature;
-            for (size_t t = 0; t < out.size(); ++t)
-                out[t] = logits[t] >= least && patchbay::allowed(row, t) ? static_cast<float>(logits[t] / temperature)
-                                                                         : -INFINITY;
+            const auto best = static_cast<size_t>(patchbay::likeliest(logits, row));
+            for (size_t t = 0; t < out.size(); ++t) {
+                const bool stays = temperature > 0 ? logits[t] >= least && patchbay::allowed(row, t) : t == best;
+                out[t] = stays ? static_cast<float>(logits[t] / std::max(temperature, 1e-3)) : -INFINITY;
+            }
             const double norm = patchbay::log_sum_exp(out);
             for (float& x : out) x = static_cast<float>(x - norm);
         });
@@ -45,7 +48,8 @@ class Frozen {
         const pb_sampling_params& p = *batch.row(i).params;
         std::vector<float> out(batch.logits(i).begin(), batch.logits(i).end());
         for (uint32_t k = 0; k < p.logit_bias_count; ++k)
-            if (const auto t = static_cast<size_t>(p.logit_bias[k].token); t < out.size()) out[t] += p.logit_bias[k].bias;
+            if (const auto t = static_cast<size_t>(p.logit_bias[k].token); t < out.size())
+                out[t] += p.logit_bias[k].bias;
         return out;
     }
     double floor_of(std::span<const float> logits, const pb_sample_row& row) const {

@@ -1,5 +1,5 @@
-// frozen - the shortest uncached prompt first, with ageing; its outputs' mean length is a metric and its saved state. It uses
-// all that a scheduler of the contract has: every hook, a hot parameter, state, log, metrics, clock.
+// frozen - the shortest uncached prompt first, with ageing; its outputs' mean length is a metric and its saved state.
+// It uses all that a scheduler of the contract has: every hook, a hot parameter, state, log, metrics, clock.
 #include "patchbay/sdk/step_packer.hpp"
 
 namespace {

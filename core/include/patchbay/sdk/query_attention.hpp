@@ -91,13 +91,17 @@ class QueryAttention {
             const uint32_t seq = task / tasks, first = task % tasks * heads_per_task_;
             for (int32_t t = batch.query_starts[seq]; t < batch.query_starts[seq + 1]; ++t)
                 for (uint32_t h = first; h < std::min(heads, first + heads_per_task_); ++h)
-                    static_cast<const T*>(this)->attend(Query(b.spec, b.rows, kv, batch.blocks + batch.block_starts[seq],
-                                                              batch.positions[t], h, head_row(q, t, h)),
-                                                        head_row(out, t, h));
+                    attend_one(Query(b.spec, b.rows, kv, batch.blocks + batch.block_starts[seq], batch.positions[t], h,
+                                     head_row(q, t, h)),
+                               head_row(out, t, h));
         });
     }
 
   private:
+    void attend_one(const Query& query, float* out) const noexcept {
+        static_cast<const T*>(this)->attend(query, out);
+    }
+
     Pool pool_;
     const char* name_;
     uint32_t heads_per_task_;

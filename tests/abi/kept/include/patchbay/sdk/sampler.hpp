@@ -36,8 +36,8 @@ struct SampleBatch {
     std::span<float> logits(uint32_t i) const {
         return {static_cast<float*>(raw.logits.data) + i * raw.logits.strides[0], static_cast<size_t>(vocab())};
     }
-    // For a row that has nothing to choose from, its logits being all NaN or excluded: notes that, and gives the token that
-    // the row gets all the same.
+    // For a row that has nothing to choose from, its logits being all NaN or excluded: notes that, and gives the
+    // token that the row gets all the same.
     int32_t fault(uint32_t i) const {
         if (raw.faults) raw.faults[i] = 1;
         return first_allowed(row(i), static_cast<size_t>(vocab()));
