@@ -1,22 +1,76 @@
-# Folders whose files take longer to read their headers (HTTP, JSON, options) than to compile their own lines are
-# compiled six files at once. Off in the sanitizers' builds, which so show that each file compiles alone.
-option(PATCHBAY_UNITY "Compile several files of the tools and the server at once" ON)
-function(patchbay_compile_together target)
-    if(PATCHBAY_UNITY)
-        set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+# Most files of these folders take longer to read their headers (HTTP, JSON, options, spans of plugins' tables) than to
+# compile their own lines: up to six files of a folder are compiled at once. Off in the sanitizers' builds, which so
+# show that each file compiles alone. docs/decisions/0070 has the measurements.
+option(PATCHBAY_TOGETHER "Compile several files of a folder at once" ON)
+
+# patchbay_sources(<result> <target> <root> <source>...): what the target compiles, sources or files that include several
+# of one folder, found from <root>. What they include is named as from any other checkout, for the compiler cache.
+function(patchbay_sources result target root)
+    if(NOT PATCHBAY_TOGETHER)
+        set(${result} ${ARGN} PARENT_SCOPE)
+        return()
+    endif()
+    set(folders "")
+    foreach(source ${ARGN})
+        get_filename_component(folder "${source}" DIRECTORY)
+        list(APPEND folders "${folder}")
+    endforeach()
+    list(REMOVE_DUPLICATES folders)
+    set(joined "")
+    foreach(folder ${folders})
+        set(own ${ARGN})
+        list(FILTER own INCLUDE REGEX "^${folder}/[^/]*$")
+        list(SORT own)
+        list(LENGTH own count)
+        math(EXPR batches "(${count} + 5) / 6")
+        file(RELATIVE_PATH name "${root}" "${folder}")
+        string(REPLACE "/" "_" name "${name}")
+        foreach(batch RANGE 1 ${batches})
+            math(EXPR first "(${batch} - 1) * ${count} / ${batches}")   # alike in size
+            math(EXPR length "${batch} * ${count} / ${batches} - ${first}")
+            list(SUBLIST own ${first} ${length} some)
+            set(text "")
+            foreach(source ${some})
+                file(RELATIVE_PATH source "${root}" "${source}")
+                string(APPEND text "#include \"${source}\"\n")
+            endforeach()
+            set(file "${CMAKE_CURRENT_BINARY_DIR}/together/${target}/${name}_${batch}.cpp")
+            file(CONFIGURE OUTPUT "${file}" CONTENT "${text}")
+            list(APPEND joined "${file}")
+        endforeach()
+    endforeach()
+    set(${result} ${joined} PARENT_SCOPE)
+endfunction()
+
+# How the target is compiled. Warned of only where files are compiled alone: names of one file that another one hides,
+# and types of an unnamed namespace in what the compiler takes for a header, which are no fault between files that are
+# compiled at once. QUICK: a quarter faster, for what is in no step (options, tables, checks).
+function(patchbay_compile_options target)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "QUICK;SEPARATE" "" "")
+    if(PATCHBAY_TOGETHER AND NOT arg_SEPARATE)
+        target_compile_options(${target} PRIVATE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+    endif()
+    if(arg_QUICK)
+        target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
     endif()
 endfunction()
 
-# patchbay_module(<name> [TOGETHER] [DEPS …]): the folder's *.cpp as a static library patchbay_<name>, which finds
-# headers from the folder above it, as do those that link it. TOGETHER: patchbay_compile_together.
+# patchbay_module(<name> [QUICK] [SEPARATE] [ALONE file.cpp …] [DEPS …]): the folder's *.cpp as a static library
+# patchbay_<name>, which finds headers from the folder above it, as do those that link it. QUICK: as above. SEPARATE:
+# no files are compiled at once, since they use the same names for different things. ALONE: these are not.
 function(patchbay_module name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "TOGETHER" "" "DEPS")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "QUICK;SEPARATE" "" "ALONE;DEPS")
+    set(how ${ARGN})
+    list(FILTER how INCLUDE REGEX "^(QUICK|SEPARATE)$")
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp")
     if(sources)
-        add_library(patchbay_${name} STATIC ${sources})
-        if(arg_TOGETHER)
-            patchbay_compile_together(patchbay_${name})
+        list(TRANSFORM arg_ALONE PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/${name}/")
+        list(REMOVE_ITEM sources ${arg_ALONE} "")
+        if(NOT arg_SEPARATE)
+            patchbay_sources(sources patchbay_${name} "${CMAKE_CURRENT_SOURCE_DIR}" ${sources})
         endif()
+        add_library(patchbay_${name} STATIC ${sources} ${arg_ALONE})
+        patchbay_compile_options(patchbay_${name} ${how})
         set(scope PUBLIC)
     else()
         add_library(patchbay_${name} INTERFACE)

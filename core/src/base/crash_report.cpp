@@ -25,7 +25,7 @@ constexpr Fatal kFatal[] = {{SIGSEGV, "SIGSEGV (invalid memory access)"},
                             {SIGFPE, "SIGFPE (arithmetic fault)"},
                             {SIGILL, "SIGILL (illegal instruction)"},
                             {SIGABRT, "SIGABRT (abort)"}};
-constexpr size_t kStackBytes = 64 << 10; // a handler's frame holds all registers, those of tiles too
+constexpr size_t kSignalStackBytes = 64 << 10; // a handler's frame holds all registers, those of tiles too
 
 struct sigaction before[std::size(kFatal)]; // what signals did before report_crashes()
 std::atomic<bool> reporting{false}, exit_expected{false};
@@ -137,10 +137,10 @@ void report_crashes() {
     for (size_t i = 0; i < std::size(kFatal); ++i) sigaction(kFatal[i].signal, &action, &before[i]);
 }
 
-SignalStack::SignalStack() : memory_(new char[kStackBytes]) {
+SignalStack::SignalStack() : memory_(new char[kSignalStackBytes]) {
     stack_t stack{};
     stack.ss_sp = memory_.get();
-    stack.ss_size = kStackBytes;
+    stack.ss_size = kSignalStackBytes;
     sigaltstack(&stack, nullptr);
 }
 

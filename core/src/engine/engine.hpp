@@ -19,8 +19,15 @@
 #include "host/prober.hpp"
 #include "host/registry.hpp"
 #include "host/swap.hpp"
-#include "runner/model_runner.hpp"
+#include "runner/between_steps.hpp"
+#include "runner/model_work.hpp"
 #include "text/tokenizer.hpp"
+
+namespace patchbay::kv {
+class KvCache;
+struct BlockTable;
+struct CacheEvent;
+}
 
 namespace patchbay::parallel {
 class World;

@@ -19,7 +19,6 @@ struct Timeline { // of one output of a request that is under way
     bool ended;
 };
 
-double seconds(uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
 uint64_t since(uint64_t from, uint64_t to) { return to > from ? to - from : 0; }
 
 }  // namespace

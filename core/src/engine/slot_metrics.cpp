@@ -9,7 +9,6 @@
 namespace patchbay::engine {
 namespace {
 
-double seconds(uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 const char* outcome_of(host::SwapState state) {
     if (state == host::SwapState::kCommitted) return "committed";

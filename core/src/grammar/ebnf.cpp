@@ -8,15 +8,14 @@
 namespace patchbay::grammar {
 namespace {
 
-constexpr uint32_t kMaxDepth = 100; // of groups
 
 bool is_name(uint32_t c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
 }
 
-class Parser {
+class EbnfParser {
   public:
-    Parser(Rules& rules, Utf8Reader text) : rules_(rules), text_(std::move(text)) {}
+    EbnfParser(Rules& rules, Utf8Reader text) : rules_(rules), text_(std::move(text)) {}
 
     Result<RuleId> parse() {
         skip();
@@ -78,7 +77,7 @@ class Parser {
     }
 
     Result<std::vector<Sequence>> alternatives(uint32_t depth) {
-        if (depth > kMaxDepth) return refuse("more than " + std::to_string(kMaxDepth) + " nested groups");
+        if (depth > kMaxNesting) return refuse("more than " + std::to_string(kMaxNesting) + " nested groups");
         std::vector<Sequence> out(1);
         for (skip(); !text_.at_end() && text_.peek() != ')' && !at_rule(); skip()) {
             if (text_.take(U'|')) {
@@ -116,7 +115,7 @@ class Parser {
 
     Result<ExprId> quantified(ExprId one) {
         for (uint32_t n = 0;; ++n) { // "a"*? is ("a"*)?
-            if (n > kMaxDepth) return refuse("more than " + std::to_string(kMaxDepth) + " quantifiers in a row");
+            if (n > kMaxNesting) return refuse("more than " + std::to_string(kMaxNesting) + " quantifiers in a row");
             const size_t from = text_.position();
             skip();
             if (text_.take(U'*'))
@@ -241,7 +240,7 @@ ExprId body_of(Rules& rules, RuleId rule, const std::vector<std::vector<ExprId>>
 
 Result<RuleId> parse_ebnf(Rules& rules, std::string_view text) {
     PB_TRY(Utf8Reader reader, Utf8Reader::of(text, kMaxEbnfBytes, "a grammar"));
-    return Parser(rules, std::move(reader)).parse();
+    return EbnfParser(rules, std::move(reader)).parse();
 }
 
 }  // namespace patchbay::grammar

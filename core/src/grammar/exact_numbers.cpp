@@ -8,8 +8,6 @@
 namespace patchbay::grammar {
 namespace {
 
-using Json = nlohmann::json;
-
 struct Digits { // without zeros at either end; none: 0
     std::string digits;
     long long exponent = 0; // power of ten of the last digit
@@ -38,12 +36,12 @@ Digits digits_of(std::string_view text) {
     return out;
 }
 
-class Reader : public nlohmann::json_sax<Json> {
+class Reader : public nlohmann::json_sax<nlohmann::json> {
   public:
     std::string refused;
 
     bool number_float(double value, const std::string& text) override {
-        if (digits_of(text) == digits_of(Json(value).dump())) return true;
+        if (digits_of(text) == digits_of(nlohmann::json(value).dump())) return true;
         refused = "'" + member_.substr(0, 40) + "': " + text.substr(0, 60) +
                   " has more digits than are kept, expected a whole number of 64 bits or at most 15 digits";
         return false;
@@ -72,7 +70,7 @@ class Reader : public nlohmann::json_sax<Json> {
 
 Result<> check_numbers(std::string_view json) {
     Reader reader;
-    (void)Json::sax_parse(json, &reader);
+    (void)nlohmann::json::sax_parse(json, &reader);
     if (!reader.refused.empty()) return fail(reader.refused);
     return {};
 }

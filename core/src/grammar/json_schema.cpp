@@ -15,7 +15,7 @@ namespace patchbay::grammar {
 namespace {
 
 constexpr size_t kMaxAlternatives = 256; // of several anyOf together
-constexpr int kMaxDepth = 100;           // of schemas in each other
+constexpr int kMaxSchemaDepth = 100;           // of schemas in each other
 constexpr uint32_t kMaxDifferent = 32;   // members that minProperties demands and no schema names
 constexpr uint32_t kMaxMatchedLength = 400; // of strings under both a maxLength and a pattern or format
 
@@ -54,7 +54,8 @@ class Translator {
         PB_TRY(const Constraints c, Constraints::of(flat, work_));
         const bool scalar = flat.choices.empty() && (c.types & (kArray | kObject)) == 0;
         if (scalar) return single(flat.all, c);
-        if (++depth_ > kMaxDepth) return fail(c.path + ": schemas nest deeper than " + std::to_string(kMaxDepth));
+        if (++depth_ > kMaxSchemaDepth)
+            return fail(c.path + ": schemas nest deeper than " + std::to_string(kMaxSchemaDepth));
         const RuleId rule = rules_.declare(c.path);
         rules_of_[key] = rule;
         ExprId body = 0;
@@ -323,8 +324,8 @@ class Translator {
         PB_TRY(const FlatSchema flat, schema_.flat(sources));
         if (flat.impossible) return Dfa{};
         if (!flat.choices.empty()) {
-            if (++depth_ > kMaxDepth)
-                return fail(sources.front().path + ": schemas nest deeper than " + std::to_string(kMaxDepth));
+            if (++depth_ > kMaxSchemaDepth)
+                return fail(sources.front().path + ": schemas nest deeper than " + std::to_string(kMaxSchemaDepth));
             std::vector<ExprId> ways;
             PB_TRY(const std::vector<SchemaSources> all, combinations(flat, sources.front().path));
             for (const SchemaSources& together : all) {

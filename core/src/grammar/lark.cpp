@@ -12,7 +12,6 @@
 namespace patchbay::grammar {
 namespace {
 
-constexpr uint32_t kMaxDepth = 100; // of groups
 
 // Lark's own grammar `common`, as far as it says what texts match.
 constexpr std::pair<const char*, const char*> kCommon[] = {
@@ -43,7 +42,7 @@ constexpr std::pair<const char*, const char*> kCommon[] = {
     {"SQL_COMMENT", R"(/--[^\n]*/)"},
 };
 
-bool is_name(uint32_t c) {
+bool is_name_character(uint32_t c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
@@ -52,9 +51,9 @@ bool is_terminal(const std::string& name) { // _EXP is one, _expression is a rul
     return at != name.npos && name[at] >= 'A' && name[at] <= 'Z';
 }
 
-class Parser {
+class LarkParser {
   public:
-    Parser(Rules& rules, Utf8Reader text, bool ignores) : rules_(rules), text_(std::move(text)) {
+    LarkParser(Rules& rules, Utf8Reader text, bool ignores) : rules_(rules), text_(std::move(text)) {
         if (ignores) ignored_ = rules_.declare("ignored");
     }
 
@@ -107,7 +106,7 @@ class Parser {
 
     std::string read_name() {
         std::string out;
-        while (is_name(text_.peek())) out += static_cast<char>(text_.next());
+        while (is_name_character(text_.peek())) out += static_cast<char>(text_.next());
         return out;
     }
 
@@ -206,7 +205,7 @@ class Parser {
 
     // To the end of the line, unless the next one begins with '|', or to the bracket that closes the group.
     Result<std::vector<Sequence>> alternatives(uint32_t depth) {
-        if (depth > kMaxDepth) return refuse("more than " + std::to_string(kMaxDepth) + " nested groups");
+        if (depth > kMaxNesting) return refuse("more than " + std::to_string(kMaxNesting) + " nested groups");
         std::vector<Sequence> out(1);
         for (;;) {
             skip_spaces();
@@ -274,7 +273,7 @@ class Parser {
 
     Result<ExprId> quantified(ExprId one) {
         for (uint32_t n = 0;; ++n) {
-            if (n > kMaxDepth) return refuse("more than " + std::to_string(kMaxDepth) + " quantifiers in a row");
+            if (n > kMaxNesting) return refuse("more than " + std::to_string(kMaxNesting) + " quantifiers in a row");
             skip_spaces();
             if (text_.take(U'*')) one = rules_.repeat(one, 0, kUnbounded);
             else if (text_.take(U'+')) one = rules_.repeat(one, 1, kUnbounded);
@@ -406,14 +405,14 @@ bool is_lark(std::string_view text) {
     text = first_definition(text);
     if (text.starts_with('%') || text.starts_with('?') || text.starts_with('!')) return true;
     size_t at = 0;
-    while (at < text.size() && is_name(static_cast<unsigned char>(text[at]))) ++at;
+    while (at < text.size() && is_name_character(static_cast<unsigned char>(text[at]))) ++at;
     const size_t colon = std::min(text.find_first_not_of(" \t.-0123456789", at), text.size());
     return at > 0 && text.substr(colon).starts_with(':') && !text.substr(colon).starts_with("::=");
 }
 
 Result<RuleId> parse_lark(Rules& rules, std::string_view text) {
     PB_TRY(Utf8Reader reader, Utf8Reader::of(text, kMaxEbnfBytes, "a grammar"));
-    return Parser(rules, std::move(reader), has_ignore(text)).parse();
+    return LarkParser(rules, std::move(reader), has_ignore(text)).parse();
 }
 
 }  // namespace patchbay::grammar

@@ -8,14 +8,13 @@
 namespace patchbay::grammar {
 namespace {
 
-constexpr uint32_t kMaxDepth = 100; // of groups
 
 CodePoints digits() { return CodePoints::of({{'0', '9'}}); }
 CodePoints word() { return CodePoints::of({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}); }
 
-class Parser {
+class RegexParser {
   public:
-    Parser(Rules& rules, Utf8Reader text, const RegexDialect& dialect)
+    RegexParser(Rules& rules, Utf8Reader text, const RegexDialect& dialect)
         : rules_(rules), text_(std::move(text)), dialect_(dialect) {}
 
     Result<ExprId> parse() {
@@ -28,7 +27,7 @@ class Parser {
     Failure refuse(const std::string& what) const { return fail("regex: " + what + " " + text_.where()); }
 
     Result<ExprId> alternatives(uint32_t depth) {
-        if (depth > kMaxDepth) return refuse("more than " + std::to_string(kMaxDepth) + " nested groups");
+        if (depth > kMaxNesting) return refuse("more than " + std::to_string(kMaxNesting) + " nested groups");
         std::vector<ExprId> parts;
         do {
             PB_TRY(const ExprId part, alternative(depth));
@@ -272,7 +271,7 @@ RegexDialect plain_regex() {
 
 Result<ExprId> parse_regex(Rules& rules, std::string_view pattern, const RegexDialect& dialect) {
     PB_TRY(Utf8Reader text, Utf8Reader::of(pattern, kMaxRegexBytes, "a regex"));
-    PB_TRY(const ExprId out, Parser(rules, std::move(text), dialect).parse());
+    PB_TRY(const ExprId out, RegexParser(rules, std::move(text), dialect).parse());
     if (!rules.fault().empty()) return fail("regex: " + rules.fault());
     return out;
 }

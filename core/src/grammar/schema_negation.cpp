@@ -5,7 +5,7 @@
 namespace patchbay::grammar {
 namespace {
 
-constexpr int kMaxDepth = 8; // of references and combinations
+constexpr int kMaxNegationDepth = 8; // of references and combinations
 constexpr size_t kMaxWays = 64;
 
 class Violations {
@@ -14,7 +14,7 @@ class Violations {
 
     std::vector<Json> of(const Json& s, int depth) {
         if (s.is_boolean()) return s.get<bool>() ? std::vector<Json>{} : std::vector<Json>{Json::object()};
-        if (!s.is_object() || depth > kMaxDepth) return {};
+        if (!s.is_object() || depth > kMaxNegationDepth) return {};
         std::vector<Json> out;
         const auto add = [&](Json one) {
             if (out.size() < kMaxWays && pays(one)) out.push_back(std::move(one));

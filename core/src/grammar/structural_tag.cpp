@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 using Texts = std::vector<std::string>;
 
 constexpr size_t kMaxBytes = 1u << 20, kMaxTags = 256, kMaxTriggers = 64;
-constexpr uint32_t kMaxDepth = 32;
+constexpr uint32_t kMaxFormatDepth = 32;
 
 struct Tag {
     std::string begin;
@@ -174,7 +174,8 @@ class Translator {
 
     // With one of the ends after it, where there are some.
     Result<ExprId> format(const Json& f, const std::string& path, const Texts& ends, uint32_t depth) {
-        if (depth > kMaxDepth) return refuse(path, "more than " + std::to_string(kMaxDepth) + " nested formats");
+        if (depth > kMaxFormatDepth)
+            return refuse(path, "more than " + std::to_string(kMaxFormatDepth) + " nested formats");
         if (!f.is_object()) return refuse(path, "expected an object");
         PB_TRY(const std::string type, text(f, "type", path));
         if (type == "sequence") return sequence(f, path, ends, depth);

@@ -1,6 +1,7 @@
 // Reads a text character by character, for the parsers of regular expressions and grammars. The text is checked to be
 // UTF-8 once; positions in messages are in characters.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,8 @@
 #include "base/result.hpp"
 
 namespace patchbay::grammar {
+
+inline constexpr uint32_t kMaxNesting = 100; // of a regular expression or grammar, and quantifiers in a row
 
 class Utf8Reader {
   public:

@@ -15,11 +15,11 @@
 #include <memory>
 
 #include "base/clock.hpp"
+#include "parallel/connection.hpp"
 
 namespace patchbay::parallel {
 namespace {
 
-constexpr uint64_t kMillisecond = 1'000'000;
 
 struct FreeAddresses {
     void operator()(addrinfo* all) const { freeaddrinfo(all); }

@@ -36,6 +36,8 @@ enum class MessageType : uint16_t {
 };
 inline constexpr auto kLastType = MessageType::kBeat;
 
+inline constexpr uint64_t kMillisecond = 1'000'000; // nanoseconds
+
 struct Message {
     MessageType type;
     std::string bytes;

@@ -15,7 +15,6 @@
 namespace patchbay::parallel {
 namespace {
 
-constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kGrace = 1000 * kMillisecond;     // in which a more likely cause may appear
 constexpr uint64_t kQuitGrace = 2'000 * kMillisecond; // for children to end by themselves
 constexpr size_t kMaxStrangers = 64;                // connections without a hello

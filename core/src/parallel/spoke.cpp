@@ -12,7 +12,6 @@
 namespace patchbay::parallel {
 namespace {
 
-constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kStuck = 2'000 * kMillisecond; // after rank 0 is lost
 
 }  // namespace

@@ -19,7 +19,6 @@ void survive_broken_pipes() {
 }  // namespace
 
 Deadlines deadlines_of(const config::ParallelSettings& p) {
-    constexpr uint64_t kMillisecond = 1'000'000;
     return {p.join_timeout_ms * kMillisecond, p.heartbeat_timeout_ms * kMillisecond,
             p.step_timeout_ms * kMillisecond, p.load_timeout_ms * kMillisecond};
 }

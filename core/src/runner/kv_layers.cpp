@@ -5,9 +5,9 @@
 namespace patchbay::runner {
 namespace {
 
-constexpr uint64_t kAlign = 64; // of what a layer has in a page
+constexpr uint64_t kLayerAlign = 64; // of what a layer has in a page
 
-uint64_t aligned(uint64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+uint64_t aligned(uint64_t bytes) { return (bytes + kLayerAlign - 1) / kLayerAlign * kLayerAlign; }
 
 pb_attention_spec spec_of(const pb_kv_spec& kv, const KvForm& form, size_t layer) {
     return {sizeof(pb_attention_spec), kv.heads, kv.kv_heads, kv.head_dim, form.block_size,

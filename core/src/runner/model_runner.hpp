@@ -3,7 +3,6 @@
 #pragma once
 #include <array>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +13,7 @@
 #include "host/component.hpp"
 #include "runner/attention_sinks.hpp"
 #include "runner/batch.hpp"
+#include "runner/between_steps.hpp"
 #include "runner/call_times.hpp"
 #include "runner/device_sampling.hpp"
 #include "runner/graph_cache.hpp"
@@ -21,6 +21,7 @@
 #include "runner/host_pages.hpp"
 #include "runner/kv_dtypes.hpp"
 #include "runner/kv_layers.hpp"
+#include "runner/model_work.hpp"
 #include "runner/ranks.hpp"
 #include "runner/step_inputs.hpp"
 #include "runner/workspace.hpp"
@@ -59,26 +60,6 @@ struct ConfigReader { // what else a model learns with its configuration
     uint32_t max_length = 0; // tokens that sequences may reach; 0: not said
 };
 Result<pb_model_facts> read_facts(const host::Component& model, const weights::FlatConfig&, const ConfigReader& = {});
-
-struct ExpertWork { // of the weights that this share of all tokens chooses
-    double share = 1;
-    uint64_t params = 0, bytes = 0;
-};
-
-struct ModelWork { // of one token of a forward pass
-    uint64_t linear_params = 0,
-             head_params = 0;  // multiply-adds; head: of the matrix that makes logits, for rows that ask
-    uint64_t linear_bytes = 0;                   // of these in the device's memory
-    std::vector<ExpertWork> experts;             // of linears that not every token multiplies by; one entry a share
-    uint64_t attention_flop = 0;                 // for each key that a token sees, in all layers
-
-    double params_of_token() const; // the head's not
-    // That a pass over so many tokens is expected to read, if they choose their experts independently.
-    double bytes_of_pass(double tokens) const;
-};
-
-// Runs something between two steps, where the device may be called. False: it did not run, there are no more steps.
-using BetweenSteps = std::function<bool(const std::function<void()>&)>;
 
 struct LoadedWeights { // of a model, on the device
     std::vector<pb_weight*> by_spec; // aliases repeat

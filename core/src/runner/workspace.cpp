@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-
 namespace patchbay::runner {
 
 Workspace::~Workspace() {
@@ -24,12 +23,6 @@ void* Workspace::take(uint64_t bytes) {
     chunks_.push_back({data, size});
     offset_ = bytes;
     return data;
-}
-
-uint64_t Workspace::reserved_bytes() const {
-    uint64_t sum = 0;
-    for (const Chunk& c : chunks_) sum += c.bytes;
-    return sum;
 }
 
 }  // namespace patchbay::runner

@@ -17,7 +17,6 @@ class Workspace {
 
     void reset() { chunk_ = 0, offset_ = 0; }
     void* take(uint64_t bytes); // 64-byte aligned, not zeroed; null: the device has no memory left
-    uint64_t reserved_bytes() const;
 
   private:
     struct Chunk {

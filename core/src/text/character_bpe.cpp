@@ -7,10 +7,9 @@
 namespace patchbay::text {
 namespace {
 
-constexpr std::string_view kSpace = "\u2581";
 constexpr char32_t kSpaceCharacter = 0x2581;
 constexpr TokenId kFrozen = 1 << 29;  // added to the id of a user-defined symbol: it merges with nothing
-constexpr TokenId kUnknown = 1 << 30; // a character that is in no token
+constexpr TokenId kUnknownSymbol = 1 << 30; // a character that is in no token
 
 }  // namespace
 
@@ -89,7 +88,7 @@ void CharacterBpe::append_symbols(std::string_view part, Symbols& out) const {
             out.ids.push_back(found->second);
             out.plain &= found->second < kInner;
         } else if (parts_.unknown == Unknown::kAfterMerging) {
-            out.ids.push_back(kUnknown);
+            out.ids.push_back(kUnknownSymbol);
             out.unknown.push_back(part.substr(begin, at - begin));
             out.plain = false;
         } else if (spelled_by_bytes(part.substr(begin, at - begin))) {
@@ -126,7 +125,7 @@ void CharacterBpe::resolve(const Symbols& symbols, size_t first, std::vector<Tok
     size_t next_unknown = 0;
     bool after_unk = false;
     for (const TokenId symbol : merged) {
-        if (symbol < kInner || (symbol >= kFrozen && symbol < kUnknown)) {
+        if (symbol < kInner || (symbol >= kFrozen && symbol < kUnknownSymbol)) {
             ids.push_back(symbol < kInner ? symbol : symbol - kFrozen);
             after_unk = false;
             continue;

@@ -41,7 +41,7 @@ class CharacterBpe final : public SubwordModel {
   private:
     struct Symbols {
         std::vector<TokenId>& ids;
-        std::vector<std::string_view> unknown; // the characters of the symbols kUnknown, in order
+        std::vector<std::string_view> unknown; // the characters of the symbols kUnknownSymbol, in order
         bool plain = true;                     // all are tokens
     };
     size_t next_cut(std::string_view text) const;

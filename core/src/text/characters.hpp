@@ -6,6 +6,8 @@
 
 namespace patchbay::text {
 
+inline constexpr std::string_view kSpace = "\u2581"; // as SentencePiece writes a space
+
 char32_t next_character(std::string_view text, size_t& at);   // at < size; moves past it
 char32_t character_before(std::string_view text, size_t& at); // at > 0; moves to its beginning
 size_t character_length(char lead);                           // in bytes, by the lead byte

@@ -14,7 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kSpace = "\u2581";
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
     std::string out;

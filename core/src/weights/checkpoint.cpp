@@ -134,6 +134,12 @@ Failure nothing_to_load(const fs::path& folder) {
 
 }  // namespace
 
+std::string shape_text(const std::vector<int64_t>& shape) {
+    std::string out = "(";
+    for (const int64_t n : shape) out += (out.size() > 1 ? ", " : "") + std::to_string(n);
+    return out + ")";
+}
+
 Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const fs::path& folder) {
     std::error_code error;
     if (is_gguf(folder)) return open_gguf_checkpoint(folder);

@@ -50,6 +50,8 @@ struct TensorView { // lives as long as its checkpoint; data may be unaligned
     float added = 0;            // to every number, by what wrote the file; loading takes it away
 };
 
+std::string shape_text(const std::vector<int64_t>&); // "(2, 3)"
+
 class Checkpoint {
   public:
     virtual ~Checkpoint() = default;

@@ -26,12 +26,6 @@ std::string text_of(const char (&field)[n]) { // a plugin's field: perhaps not t
     return std::string(field, strnlen(field, n));
 }
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-    std::string out = "(";
-    for (const int64_t n : shape) out += (out.size() > 1 ? ", " : "") + std::to_string(n);
-    return out + ")";
-}
-
 struct Span {
     int64_t begin, count;
 };

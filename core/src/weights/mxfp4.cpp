@@ -46,12 +46,6 @@ class Mxfp4Codes final : public CodeSource {
     uint32_t group_; // kBlock, or half of it where a rank's columns are cut within a block
 };
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-    std::string out = "(";
-    for (const int64_t n : shape) out += (out.size() > 1 ? ", " : "") + std::to_string(n);
-    return out + ")";
-}
-
 Result<TensorView> bytes_of(const Checkpoint& from, const std::string& name, const std::vector<int64_t>& shape) {
     PB_TRY(TensorView view, from.tensor(name));
     if (view.encoding != Encoding::kU8 || view.shape != shape)

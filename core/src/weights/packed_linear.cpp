@@ -84,12 +84,6 @@ class PackedCodes final : public CodeSource {
     CodeForm form_;
 };
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-    std::string out = "(";
-    for (const int64_t n : shape) out += (out.size() > 1 ? ", " : "") + std::to_string(n);
-    return out + ")";
-}
-
 enum class Numbers { kWords, kBytes, kReal };
 
 Result<TensorView> tensor_of(const Checkpoint& from, const std::string& name, Numbers numbers,

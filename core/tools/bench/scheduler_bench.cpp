@@ -60,13 +60,13 @@ StepTimes times_of(const engine::StepReport& r) {
     return t;
 }
 
-constexpr double StepTimes::*kParts[] = {&StepTimes::plugin, &StepTimes::plan, &StepTimes::apply,
+constexpr double StepTimes::*kStepParts[] = {&StepTimes::plugin, &StepTimes::plan, &StepTimes::apply,
                                          &StepTimes::build,  &StepTimes::sum,  &StepTimes::rest};
 constexpr const char* kNames[] = {"plugin", "plan", "apply", "build", "sum", "rest"};
 
 StepTimes summary_of(const std::vector<StepTimes>& steps, double share) {
     StepTimes out;
-    for (const auto part : kParts) {
+    for (const auto part : kStepParts) {
         std::vector<double> values;
         for (const StepTimes& s : steps) values.push_back(s.*part);
         out.*part = at_share(std::move(values), share);
@@ -76,7 +76,7 @@ StepTimes summary_of(const std::vector<StepTimes>& steps, double share) {
 
 nlohmann::json json_of(const StepTimes& t) {
     nlohmann::json out;
-    for (size_t i = 0; i < std::size(kParts); ++i) out[std::string(kNames[i]) + "_seconds"] = t.*kParts[i];
+    for (size_t i = 0; i < std::size(kStepParts); ++i) out[std::string(kNames[i]) + "_seconds"] = t.*kStepParts[i];
     return out;
 }
 

@@ -98,10 +98,6 @@ Result<> same_tokens(const PreparedVariants& prepared, const PreparedVariant& e)
 
 }  // namespace
 
-bool PreparedVariant::comparable() const {
-    return std::all_of(differences.begin(), differences.end(), [](const ConfigDifference& d) { return d.declared; });
-}
-
 Result<PreparedVariant> prepare_variant(const ExperimentSpec& spec, size_t variant, const host::Registry& registry) {
     if (variant >= spec.variants.size()) return fail("there is no variant " + std::to_string(variant));
     const VariantSpec& v = spec.variants[variant];

@@ -26,7 +26,6 @@ struct PreparedVariant {
     engine::EngineFacts facts{};                // once tried
     std::vector<ConfigDifference> differences;  // from the baseline, once tried
 
-    bool comparable() const; // no undeclared difference
 };
 
 struct PreparedVariants {

@@ -41,7 +41,6 @@ class PromptSource {
   private:
     Result<> open_trace(const TracePrompts&, const text::Tokenizer*);
     Result<> tokenise(const std::string& path, const text::Tokenizer&);
-    void move_into_vocabulary(const text::Tokenizer*, uint32_t vocab_size);
     std::optional<uint32_t> prefix_of(const Draws&, uint32_t s) const; // none: the session has none
     void append_random(TokenIds&, const Draws&, Purpose, uint64_t number, uint32_t tokens) const;
     void append_blocks(TokenIds&, const Draws&, const TraceRow&, uint32_t tokens) const;

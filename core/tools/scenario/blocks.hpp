@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "kv/kv_cache.hpp"
 #include "scenario/scenario.hpp"
 
 namespace patchbay::scenario {

@@ -20,7 +20,7 @@ struct Outputs {
     std::vector<TokenLogprobs> prompt_logprobs;
 };
 
-bool better(const RequestOutput& a, const RequestOutput& b) {
+bool better_output(const RequestOutput& a, const RequestOutput& b) {
     if (is_complete(a.finish) != is_complete(b.finish)) return is_complete(a.finish);
     const auto worth = [](std::optional<double> sum) { return sum && !std::isnan(*sum) ? *sum : -INFINITY; };
     return worth(a.cumulative_logprob) > worth(b.cumulative_logprob);
@@ -48,7 +48,7 @@ std::function<void(const RequestOutput&)> best_of(uint32_t n, uint32_t made,
         std::vector<RequestOutput> all = std::exchange(kept->all, {});
         const uint32_t cached = all[0].cached_tokens; // the others share the first one's prompt
         const uint64_t scheduled_ns = all[0].first_scheduled_ns;
-        std::ranges::stable_sort(all, better);
+        std::ranges::stable_sort(all, better_output);
         for (uint32_t i = 0; i < n; ++i) {
             all[i].index = i;
             all[i].time_ns = delta.time_ns;

@@ -8,12 +8,15 @@
 namespace patchbay::engine {
 
 StepLoop::StepLoop(const Parts& parts, std::string_view sync_reason)
-    : p_(parts), timer_(parts.clock, parts.context), sync_reason_(sync_reason) {}
+    : p_(parts), timer_(parts.clock, parts.context), progress_(parts.clock, parts.sequences, parts.scheduler),
+      sync_reason_(sync_reason) {}
 
 Result<StepReport> StepLoop::step() {
+    const uint64_t collected = p_.passes.collected();
     begin();
     Result<> done = advance();
-    if (done) done = check_progress();
+    const bool idle = p_.placement.placed().empty() && p_.passes.collected() == collected && has_unfinished();
+    if (done) done = progress_.check(idle);
     p_.lifecycle.end_step();
     if (done) done = end();
     if (done) return p_.context.report;
@@ -29,7 +32,6 @@ void StepLoop::begin() {
     context.report = {};
     context.report.step = current_call().step = ++context.step;
     p_.lifecycle.begin_step();
-    collected_before_ = p_.passes.collected();
     const auto& pending = p_.sequences.pending();
     const bool idle = p_.sequences.waiting().empty() && p_.sequences.running().empty() && p_.passes.in_flight() == 0;
     if (idle && !pending.empty()) p_.clock.wait_until_ns(pending.begin()->first);
@@ -85,23 +87,6 @@ Result<> StepLoop::or_recovered(const Result<>& done) {
     p_.branches.drop();
     p_.passes.give_up();
     p_.swaps.recover(done.error());
-    return {};
-}
-
-// A policy that runs nothing while there is work loses its slot to its predecessor, or ends the engine.
-Result<> StepLoop::check_progress() {
-    constexpr uint32_t kMaxIdleSteps = 1000;
-    const bool idle = p_.placement.placed().empty() && p_.passes.collected() == collected_before_ && has_unfinished();
-    idle_steps_ = idle ? idle_steps_ + 1 : 0;
-    const auto& pending = p_.sequences.pending();
-    if (idle_steps_ >= kMaxIdleSteps && pending.empty() &&
-        p_.scheduler.roll_back("plan", "ran nothing for " + std::to_string(idle_steps_) + " steps in a row"))
-        idle_steps_ = 0;
-    if (idle_steps_ == 0) return {};
-    if (!pending.empty()) p_.clock.wait_until_ns(pending.begin()->first); // nothing to do until then
-    else if (idle_steps_ >= kMaxIdleSteps)
-        return fail(p_.scheduler.text() + " ran nothing for " + std::to_string(kMaxIdleSteps) +
-                    " steps in a row with " + std::to_string(p_.sequences.all().size()) + " requests unfinished");
     return {};
 }
 

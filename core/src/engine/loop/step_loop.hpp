@@ -5,6 +5,7 @@
 
 #include "engine/loop/page_copies.hpp"
 #include "engine/loop/passes.hpp"
+#include "engine/loop/progress.hpp"
 #include "engine/loop/step_observer.hpp"
 #include "engine/swap/swaps.hpp"
 #include "engine/placement/placement.hpp"
@@ -47,15 +48,13 @@ class StepLoop {
     void begin();
     Result<> advance();
     Result<> or_recovered(const Result<>& done);
-    Result<> check_progress();
     Result<> end();
 
     const Parts p_;
     const PhaseTimer timer_;
+    Progress progress_;
     const std::string_view sync_reason_;
     std::vector<StepObserver*> observers_;
-    uint64_t collected_before_ = 0; // the step
-    uint32_t idle_steps_ = 0;       // in a row
 };
 
 }  // namespace patchbay::engine

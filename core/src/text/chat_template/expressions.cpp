@@ -37,9 +37,9 @@ ExpressionPtr with(Made out, Items... items) {
     return done(std::move(out));
 }
 
-class Parser {
+class ExpressionParser {
   public:
-    explicit Parser(TokenReader& in) : in_(in) {}
+    explicit ExpressionParser(TokenReader& in) : in_(in) {}
 
     ExpressionPtr conditional() {
         const TokenReader::Nested nested(in_);
@@ -335,26 +335,26 @@ class Parser {
 
 }  // namespace
 
-ExpressionPtr parse_expression(TokenReader& in) { return Parser(in).conditional(); }
+ExpressionPtr parse_expression(TokenReader& in) { return ExpressionParser(in).conditional(); }
 ExpressionPtr parse_without_if(TokenReader& in) {
     const TokenReader::Nested nested(in);
-    ExpressionPtr first = Parser(in).either();
+    ExpressionPtr first = ExpressionParser(in).either();
     if (!in.is_op(",")) return first;
     Made out = make(Kind::kTuple, first->line);
     out->items.push_back(std::move(first));
-    while (in.take_op(",")) out->items.push_back(Parser(in).either());
+    while (in.take_op(",")) out->items.push_back(ExpressionParser(in).either());
     return done(std::move(out));
 }
-ExpressionPtr parse_tuple(TokenReader& in) { return Parser(in).tuple(); }
+ExpressionPtr parse_tuple(TokenReader& in) { return ExpressionParser(in).tuple(); }
 ExpressionPtr parse_filters(TokenReader& in, ExpressionPtr of) {
-    while (in.take_op("|")) of = Parser(in).filter(std::move(of));
+    while (in.take_op("|")) of = ExpressionParser(in).filter(std::move(of));
     return of;
 }
 ExpressionPtr parse_first_filter(TokenReader& in, ExpressionPtr of) {
-    return parse_filters(in, Parser(in).filter(std::move(of)));
+    return parse_filters(in, ExpressionParser(in).filter(std::move(of)));
 }
 ExpressionPtr parse_call_statement(TokenReader& in) {
-    ExpressionPtr out = Parser(in).primary_and_postfix();
+    ExpressionPtr out = ExpressionParser(in).primary_and_postfix();
     if (out->kind != Kind::kCall) in.fault("expected a call");
     return out;
 }

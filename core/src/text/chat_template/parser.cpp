@@ -10,7 +10,7 @@ namespace {
 using Kind = Statement::Kind;
 using Made = std::unique_ptr<Statement>;
 
-Made make(Kind kind, uint32_t line, std::string text = {}) {
+Made make_statement(Kind kind, uint32_t line, std::string text = {}) {
     return std::make_unique<Statement>(Statement{kind, line, std::move(text)});
 }
 
@@ -18,9 +18,9 @@ ExpressionPtr captured(uint32_t line) {
     return std::make_unique<Expression>(Expression{Expression::Kind::kName, line, Statement::kCaptured});
 }
 
-class Parser {
+class TemplateParser {
   public:
-    explicit Parser(std::string_view source) : in_(tokens_of(source)) {}
+    explicit TemplateParser(std::string_view source) : in_(tokens_of(source)) {}
 
     Block run() {
         Block out = block({}, "");
@@ -42,9 +42,9 @@ class Parser {
             }
             in_.take();
             if (t.kind == TokenKind::kText) {
-                out.push_back(make(Kind::kText, t.line, t.text));
+                out.push_back(make_statement(Kind::kText, t.line, t.text));
             } else if (t.kind == TokenKind::kPrintBegin) {
-                Made print = make(Kind::kPrint, t.line);
+                Made print = make_statement(Kind::kPrint, t.line);
                 print->value = parse_tuple(in_);
                 in_.expect(TokenKind::kPrintEnd, "'}}'");
                 out.push_back(std::move(print));
@@ -75,11 +75,11 @@ class Parser {
         if (word == "break" || word == "continue") {
             if (loops_ == 0) throw TemplateError{"'" + word + "' outside of a loop", line};
             end_tag();
-            return make(word == "break" ? Kind::kBreak : Kind::kContinue, line);
+            return make_statement(word == "break" ? Kind::kBreak : Kind::kContinue, line);
         }
         if (word == "generation") { // marks what a model has written, for training
             end_tag();
-            Made out = make(Kind::kGroup, line);
+            Made out = make_statement(Kind::kGroup, line);
             out->body = block({"endgeneration"}, word, line);
             end_tag("endgeneration");
             return out;
@@ -91,7 +91,7 @@ class Parser {
 
     Made branch(uint32_t line) {
         const TokenReader::Nested nested(in_);
-        Made out = make(Kind::kIf, line);
+        Made out = make_statement(Kind::kIf, line);
         out->value = parse_tuple(in_);
         end_tag();
         out->body = block({"elif", "else", "endif"}, "if", line);
@@ -122,7 +122,7 @@ class Parser {
     }
 
     Made loop(uint32_t line) {
-        Made out = make(Kind::kFor, line);
+        Made out = make_statement(Kind::kFor, line);
         out->target = names();
         if (!in_.take_name("in")) in_.unexpected("'in'");
         out->value = parse_without_if(in_);
@@ -151,13 +151,13 @@ class Parser {
             target = names();
         }
         if (in_.take_op("=")) {
-            Made out = make(Kind::kSet, line);
+            Made out = make_statement(Kind::kSet, line);
             out->target = std::move(target);
             out->value = parse_tuple(in_);
             end_tag();
             return out;
         }
-        Made out = make(Kind::kCapture, line);
+        Made out = make_statement(Kind::kCapture, line);
         out->target = std::move(target);
         if (in_.is_op("|")) out->value = parse_filters(in_, captured(line));
         if (in_.peek().kind != TokenKind::kBlockEnd) in_.unexpected("'='");
@@ -192,7 +192,7 @@ class Parser {
     }
 
     Made macro(uint32_t line) {
-        Made out = make(Kind::kMacro, line, in_.expect_name());
+        Made out = make_statement(Kind::kMacro, line, in_.expect_name());
         out->parameters = parameters();
         end_tag();
         out->body = called_body("endmacro", "macro", line);
@@ -200,7 +200,7 @@ class Parser {
     }
 
     Made call(uint32_t line) {
-        Made out = make(Kind::kCall, line);
+        Made out = make_statement(Kind::kCall, line);
         if (in_.is_op("(")) out->parameters = parameters();
         out->value = parse_call_statement(in_);
         end_tag();
@@ -209,7 +209,7 @@ class Parser {
     }
 
     Made filter(uint32_t line) {
-        Made out = make(Kind::kFilter, line);
+        Made out = make_statement(Kind::kFilter, line);
         out->value = parse_first_filter(in_, captured(line));
         end_tag();
         out->body = block({"endfilter"}, "filter", line);
@@ -218,7 +218,7 @@ class Parser {
     }
 
     Made with(uint32_t line) {
-        Made out = make(Kind::kWith, line);
+        Made out = make_statement(Kind::kWith, line);
         while (in_.peek().kind != TokenKind::kBlockEnd) {
             std::string name = in_.expect_name();
             in_.expect_op("=");
@@ -237,6 +237,6 @@ class Parser {
 
 }  // namespace
 
-Block parse_template(std::string_view source) { return Parser(source).run(); }
+Block parse_template(std::string_view source) { return TemplateParser(source).run(); }
 
 }  // namespace patchbay::text::chat

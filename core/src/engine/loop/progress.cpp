@@ -1,0 +1,22 @@
+#include "engine/loop/progress.hpp"
+
+#include <string>
+
+namespace patchbay::engine {
+
+Result<> Progress::check(bool idle) {
+    constexpr uint32_t kMaxIdleSteps = 1000;
+    idle_steps_ = idle ? idle_steps_ + 1 : 0;
+    const auto& pending = sequences_.pending();
+    if (idle_steps_ >= kMaxIdleSteps && pending.empty() &&
+        scheduler_.roll_back("plan", "ran nothing for " + std::to_string(idle_steps_) + " steps in a row"))
+        idle_steps_ = 0;
+    if (idle_steps_ == 0) return {};
+    if (!pending.empty()) clock_.wait_until_ns(pending.begin()->first); // nothing to do until then
+    else if (idle_steps_ >= kMaxIdleSteps)
+        return fail(scheduler_.text() + " ran nothing for " + std::to_string(kMaxIdleSteps) +
+                    " steps in a row with " + std::to_string(sequences_.all().size()) + " requests unfinished");
+    return {};
+}
+
+}  // namespace patchbay::engine

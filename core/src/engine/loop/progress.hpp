@@ -1,0 +1,28 @@
+// A policy that runs nothing while there is work loses its slot to its predecessor, or ends the engine. Part of the
+// loop.
+#pragma once
+#include <cstdint>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "engine/request/sequences.hpp"
+#include "engine/scheduling/scheduler_port.hpp"
+
+namespace patchbay::engine {
+
+class Progress {
+  public:
+    Progress(Clock& clock, const Sequences& sequences, SchedulerPort& scheduler)
+        : clock_(clock), sequences_(sequences), scheduler_(scheduler) {}
+    // After each step; idle: it ran nothing and nothing came back, though there is work. Waits on the clock for the
+    // next arrival, if one is to come.
+    Result<> check(bool idle);
+
+  private:
+    Clock& clock_;
+    const Sequences& sequences_;
+    SchedulerPort& scheduler_;
+    uint32_t idle_steps_ = 0; // in a row
+};
+
+}  // namespace patchbay::engine

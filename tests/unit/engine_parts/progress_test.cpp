@@ -1,0 +1,74 @@
+// Steps that run nothing while there is work: how many end the engine, what they wait for, and what ends the count.
+#include "engine/loop/progress.hpp"
+
+#include <gmock/gmock.h>
+
+#include "unit/engine_parts/neighbours.hpp"
+
+namespace patchbay::engine::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Bench : QueueNeighbours {
+    Bench() { scheduler.connect(view); }
+    int idle_steps_until_it_fails(int most) { // most: none failed
+        for (int i = 1; i <= most; ++i)
+            if (const Result<> done = progress.check(true); !done) {
+                error = done.error();
+                return i;
+            }
+        return most;
+    }
+
+    PressureMonitor pressure;
+    SchedulerView view{settings, sequences, kv, hints, beams, pressure};
+    Progress progress{clock, sequences, scheduler};
+    std::string error;
+};
+
+TEST(Progress, AThousandIdleStepsInARowEndTheEngine) {
+    Bench b;
+    b.wait(4);
+    b.wait(4);
+    EXPECT_EQ(b.idle_steps_until_it_fails(2000), 1000);
+    EXPECT_THAT(b.error, HasSubstr("scheduler 'fake' ran nothing for 1000 steps in a row with 2 requests unfinished"));
+}
+
+TEST(Progress, AStepThatRunsSomethingBeginsTheCountAnew) {
+    Bench b;
+    b.wait(4);
+    ASSERT_EQ(b.idle_steps_until_it_fails(999), 999);
+    ASSERT_TRUE(b.progress.check(false));
+    EXPECT_EQ(b.idle_steps_until_it_fails(2000), 1000);
+}
+
+TEST(Progress, WaitsForTheNextArrivalForAsLongAsThereIsOne) {
+    Bench b;
+    b.wait(4);
+    auto later = sequence(b.next_id++, 4);
+    later->request.arrival_ns = 5000;
+    b.sequences.add(std::move(later));
+    EXPECT_EQ(b.idle_steps_until_it_fails(2000), 2000);
+    EXPECT_TRUE(b.error.empty()) << b.error;
+    EXPECT_EQ(b.clock.now_ns(), 5000u);
+}
+
+TEST(Progress, ASchedulerOnProbationLosesItsSlotAndTheCountBeginsAnew) {
+    Bench b;
+    b.wait(4);
+    Played<FakeScheduler> next = play<FakeScheduler>(kFakeScheduler);
+    const auto swap = b.scheduler.slot().prepare(std::move(next.component), {.kind = "scheduler", .name = "fake",
+                                                 .version = {}, .sha256 = {}, .build = {}, .path = {}});
+    b.scheduler.slot().post(swap);
+    b.scheduler.slot().exchange(b.context.step, 5000, [](const host::Component&) {});
+    ASSERT_NE(b.scheduler.slot().previous(), nullptr);
+    ASSERT_EQ(b.idle_steps_until_it_fails(1000), 1000);
+    EXPECT_TRUE(b.error.empty()) << b.error;
+    EXPECT_EQ(b.scheduler.slot().previous(), nullptr) << "its predecessor is back";
+    EXPECT_EQ(swap->record().reason, "ran nothing for 1000 steps in a row");
+    EXPECT_EQ(b.idle_steps_until_it_fails(2000), 1000) << "of the predecessor's own";
+}
+
+}  // namespace
+}  // namespace patchbay::engine::testing
