@@ -260,8 +260,9 @@ TEST_P(Components, AreRefusedEachByItsCheckAlone) {
     for (const auto& [name, check] : w.check_of) {
         const std::string component = std::string(w.kind) + "/" + name;
         EXPECT_THAT(failed(report, component), ::testing::ElementsAre(check)) << component;
-        if (const auto inputs = kInputs.find(check); inputs != kInputs.end())
+        if (const auto inputs = kInputs.find(check); inputs != kInputs.end()) {
             EXPECT_THAT(reason_of(report, component), ::testing::HasSubstr(inputs->second)) << component;
+        }
         seen.erase(component);
     }
     seen.erase("");
