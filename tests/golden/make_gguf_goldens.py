@@ -120,7 +120,64 @@ def add(w, names, name, values):
     w.add_tensor(ours, np.ascontiguousarray(values))
 
 
+def raw_tensors(folder):
+    data = (folder / "model.safetensors").read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    for name, t in json.loads(data[8:8 + size]).items():
+        if name != "__metadata__":
+            begin, end = (8 + size + at for at in t["data_offsets"])
+            kind = {"BF16": np.uint16, "U8": np.uint8}[t["dtype"]]
+            yield name, np.frombuffer(data[begin:end], kind).reshape(t["shape"])
+
+
+def write_gpt_oss():
+    """Experts in MXFP4, gate and up apart: a block is its scale, then numbers j and j + 16 in the halves of byte j."""
+    kinds = gguf.GGMLQuantizationType
+    c = json.loads((HERE / "models/gpt_oss_mxfp4/config.json").read_text())
+    names = gguf.get_tensor_name_map(Arch.GPT_OSS, c["num_hidden_layers"])
+    w = gguf.GGUFWriter(HERE / "gguf/gpt_oss_mxfp4.gguf", gguf.MODEL_ARCH_NAMES[Arch.GPT_OSS])
+    add_keys(w, Arch.GPT_OSS, c)
+    w.add_key_length(c["head_dim"])
+    w.add_value_length(c["head_dim"])
+    w.add_expert_count(c["num_local_experts"])
+    w.add_expert_used_count(c["num_experts_per_tok"])
+    w.add_expert_feed_forward_length(c["intermediate_size"])
+    w.add_sliding_window(c["sliding_window"])
+    w.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+    w.add_rope_scaling_factor(c["rope_scaling"]["factor"])
+    w.add_rope_scaling_orig_ctx_len(c["rope_scaling"]["original_max_position_embeddings"])
+    w.add_rope_scaling_yarn_beta_fast(c["rope_scaling"]["beta_fast"])
+    tensors = dict(raw_tensors(HERE / "models/gpt_oss_mxfp4"))
+
+    def put(name, values):
+        if "gate_up_proj" in name:  # rows in turn
+            put(name.replace("gate_up_proj", "gate_proj"), values[:, 0::2])
+            return put(name.replace("gate_up_proj", "up_proj"), values[:, 1::2])
+        ending = ".bias" if name.endswith(("bias", "_bias")) else ".weight"
+        ours = names.get_name(name.removesuffix("_bias").removesuffix(".bias").removesuffix(".weight")) + ending
+        if values.dtype == np.uint8:
+            return w.add_tensor(ours, np.ascontiguousarray(values.reshape(*values.shape[:2], -1)), raw_dtype=kinds.MXFP4)
+        if values.ndim == 1 or ending == ".bias":
+            return w.add_tensor(ours, (values.astype(np.uint32) << 16).view(np.float32))
+        w.add_tensor(ours, np.ascontiguousarray(values).view(np.uint8), raw_dtype=kinds.BF16)
+
+    for name, values in tensors.items():
+        if name.endswith("_scales"):
+            continue
+        if name.endswith("_blocks"):
+            name = name.removesuffix("_blocks")
+            numbers = np.stack([values & 15, values >> 4], -1).reshape(*values.shape[:-1], 32)
+            halves = numbers[..., :16] | numbers[..., 16:] << 4
+            values = np.concatenate([tensors[name + "_scales"][..., None], halves], -1)
+        put(name, values)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
 if __name__ == "__main__":
     (HERE / "gguf").mkdir(exist_ok=True)
     for each in CASES.items():
         write(*each)
+    write_gpt_oss()

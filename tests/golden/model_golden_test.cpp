@@ -43,7 +43,7 @@ constexpr const char* kModels[] = {
 class GgufGolden : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(GgufGolden, AgreesWithTransformers) {
-    Setting s{GetParam(), "paged", "auto", PB_F32};
+    Setting s{GetParam(), "paged", "auto", PB_F32, weights::WeightForm{PB_F32}};
     s.form = Setting::Form::kGguf;
     expect_agreement(s);
 }
@@ -51,7 +51,7 @@ TEST_P(GgufGolden, AgreesWithTransformers) {
 INSTANTIATE_TEST_SUITE_P(Models, GgufGolden,
                          ::testing::Values("gpt_neox", "falcon", "falcon_grouped", "falcon_one_norm", "stablelm",
                                            "stablelm_parallel", "phi", "starcoder2", "cohere", "cohere2", "olmo2",
-                                           "granite", "smollm3", "qwen2_moe"),
+                                           "granite", "smollm3", "qwen2_moe", "gpt_oss_mxfp4"),
                          [](const auto& test) { return std::string(test.param); });
 
 class ModelBatch : public ::testing::TestWithParam<const char*> {};

@@ -26,6 +26,7 @@ std::optional<CodeForm> form_of(Encoding encoding) {
         case Encoding::kQ8_0: return CodeForm{PB_I8, 32, kNone};
         case Encoding::kIQ4_NL: return CodeForm{PB_I8, 32, kNone};
         case Encoding::kIQ4_XS: return CodeForm{PB_I8, 32, kNone};
+        case Encoding::kMXFP4: return CodeForm{PB_I8, 32, kNone};
         default: return std::nullopt;
     }
 }
@@ -44,6 +45,7 @@ void unpack_block(Encoding encoding, const std::byte* block, const BlockCodes& t
         case Encoding::kQ8_0: return unpack_q8_0(block, to);
         case Encoding::kIQ4_NL: return unpack_iq4_nl(block, to);
         case Encoding::kIQ4_XS: return unpack_iq4_xs(block, to);
+        case Encoding::kMXFP4: return unpack_mxfp4(block, to);
         default: return;
     }
 }
@@ -56,19 +58,20 @@ class GgufCodes final : public CodeSource {
     CodeForm form() const override { return form_; }
     void unpack(int64_t begin, int64_t end, CodeRows& out) const override {
         for (int64_t r = begin; r < end; ++r) {
-            const int64_t first = stored_row(piece_, view_, piece_.row + r) * piece_.width() + piece_.col;
-            unpack_row(first, {out.codes_of(r - begin), out.scales_of(r - begin), out.offsets_of(r - begin)});
+            const auto [data, row] = view_.find_row(stored_row(piece_, view_, piece_.row + r));
+            unpack_row(data, row * piece_.width() + piece_.col,
+                       {out.codes_of(r - begin), out.scales_of(r - begin), out.offsets_of(r - begin)});
         }
     }
 
   private:
-    // Numbers [first, first + cols), whole groups.
-    void unpack_row(int64_t first, BlockCodes to) const {
+    // Numbers [first, first + cols) of `data`, whole groups.
+    void unpack_row(const std::byte* data, int64_t first, BlockCodes to) const {
         const int64_t block = facts_.block, group = form_.group;
         std::array<int8_t, kMaxBlock> codes;
         std::array<float, kMaxGroups> scales, offsets;
         for (int64_t i = first, end = first + piece_.cols; i < end;) {
-            const std::byte* const at = view_.data + i / block * facts_.block_bytes;
+            const std::byte* const at = data + i / block * facts_.block_bytes;
             const int64_t skipped = i % block, n = std::min(block - skipped, end - i);
             if (n == block) {
                 unpack_block(view_.encoding, at, to);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "weights/convert.hpp"
+#include "weights/mx_numbers.hpp"
 
 namespace patchbay::weights {
 namespace {
@@ -145,6 +146,7 @@ void decode_q2_k(const std::byte* block, float* out) { decode_codes(block, unpac
 void decode_q3_k(const std::byte* block, float* out) { decode_codes(block, unpack_q3_k, 16, out); }
 void decode_q6_k(const std::byte* block, float* out) { decode_codes(block, unpack_q6_k, 16, out); }
 void decode_iq4_xs(const std::byte* block, float* out) { decode_codes(block, unpack_iq4_xs, 32, out); }
+void decode_mxfp4(const std::byte* block, float* out) { decode_codes(block, unpack_mxfp4, 32, out); }
 
 void decode_iq4_nl(const std::byte* block, float* out) {
     int8_t codes[32];
@@ -248,6 +250,15 @@ void unpack_iq4_nl(const std::byte* block, const BlockCodes& to) {
     codes_of_iq4(block + 2, to.codes);
     to.scales[0] = f16_at(block);
     to.offsets[0] = 0;
+}
+
+void unpack_mxfp4(const std::byte* block, const BlockCodes& to) {
+    for (int j = 0; j < 16; ++j) {
+        to.codes[j] = kTwiceE2m1[byte_at(block + 1, j) & 15];
+        to.codes[j + 16] = kTwiceE2m1[byte_at(block + 1, j) >> 4];
+    }
+    to.scales[0] = half_of_e8m0(block[0]);
+    to.offsets[0] = kNoOffset;
 }
 
 // Scales of six bits for groups of 32: the high two of all in 16 bits, the low four in 4 bytes.

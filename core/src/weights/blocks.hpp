@@ -19,6 +19,7 @@ void decode_q5_k(const std::byte* block, float* out);
 void decode_q6_k(const std::byte* block, float* out);
 void decode_iq4_nl(const std::byte* block, float* out);
 void decode_iq4_xs(const std::byte* block, float* out);
+void decode_mxfp4(const std::byte* block, float* out);
 
 // The same as w = code · scale + offset, unrounded but for the offset's own rounding: a code for each number, a scale
 // and an offset for each group of 32 (Q2_K, Q3_K, Q6_K: of 16).
@@ -38,5 +39,6 @@ void unpack_q5_k(const std::byte* block, const BlockCodes&);
 void unpack_q6_k(const std::byte* block, const BlockCodes&);
 void unpack_iq4_nl(const std::byte* block, const BlockCodes&);
 void unpack_iq4_xs(const std::byte* block, const BlockCodes&);
+void unpack_mxfp4(const std::byte* block, const BlockCodes&);
 
 }  // namespace patchbay::weights

@@ -48,6 +48,17 @@ struct TensorView { // lives as long as its checkpoint; data may be unaligned
     int64_t interleaved = 0;    // n: of every n rows, r and r + n / 2 lie as rows 2·r and 2·r + 1; 0: in order
     FusedHeads fused = {};
     float added = 0;            // to every number, by what wrote the file; loading takes it away
+    // Of a matrix whose rows 0, 2, 4, … lie in `data` and 1, 3, 5, … here, of as many bytes; null: all lie in `data`.
+    const std::byte* odd_rows = nullptr;
+
+    struct Row {
+        const std::byte* data; // where it lies, as row
+        int64_t row;           // of these
+    };
+    Row find_row(int64_t row) const {
+        if (!odd_rows) return {data, row};
+        return {row % 2 ? odd_rows : data, row / 2};
+    }
 };
 
 std::string shape_text(const std::vector<int64_t>&); // "(2, 3)"

@@ -38,6 +38,8 @@ void decode_block(Encoding encoding, const std::byte* block, float* out) {
             return decode_iq4_nl(block, out);
         case Encoding::kIQ4_XS:
             return decode_iq4_xs(block, out);
+        case Encoding::kMXFP4:
+            return decode_mxfp4(block, out);
         default:
             return;  // plain
     }
@@ -76,7 +78,8 @@ EncodingFacts facts_of(Encoding encoding) {
         {"f32", 1, 4},      {"bf16", 1, 2},     {"f16", 1, 2},      {"i32", 1, 4},      {"i64", 1, 8},
         {"i8", 1, 1},       {"u8", 1, 1},       {"Q4_0", 32, 18},   {"Q4_1", 32, 20},   {"Q5_0", 32, 22},
         {"Q5_1", 32, 24},   {"Q8_0", 32, 34},   {"Q2_K", 256, 84},  {"Q3_K", 256, 110}, {"Q4_K", 256, 144},
-        {"Q5_K", 256, 176}, {"Q6_K", 256, 210}, {"IQ4_NL", 32, 18}, {"IQ4_XS", 256, 136}, {"F8_E4M3", 1, 1},
+        {"Q5_K", 256, 176}, {"Q6_K", 256, 210}, {"IQ4_NL", 32, 18}, {"IQ4_XS", 256, 136}, {"MXFP4", 32, 17},
+        {"F8_E4M3", 1, 1},
     };
     return kFacts[static_cast<size_t>(encoding)];
 }

@@ -30,6 +30,7 @@ enum class Encoding : uint8_t {
     kQ6_K,
     kIQ4_NL,
     kIQ4_XS,
+    kMXFP4,
     kF8_E4M3  // of safetensors: one byte each, without infinities; its scales are another tensor's
 };
 

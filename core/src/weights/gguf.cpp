@@ -144,6 +144,8 @@ std::optional<Encoding> encoding_of(uint32_t type) {
             return Encoding::kI64;
         case 30:
             return Encoding::kBf16;
+        case 39:
+            return Encoding::kMXFP4;
         default:
             return std::nullopt;
     }
@@ -243,6 +245,7 @@ const char* gguf_type_name(uint32_t type) {
         "F32",   "F16",    "Q4_0", "Q4_1", "unknown", "unknown", "Q5_0",   "Q5_1",    "Q8_0",  "Q8_1",   "Q2_K",
         "Q3_K",  "Q4_K",   "Q5_K", "Q6_K", "Q8_K",    "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S",
         "IQ2_S", "IQ4_XS", "I8",   "I16",  "I32",     "I64",     "F64",    "IQ1_M",   "BF16"};
+    if (type == 39) return "MXFP4"; // those between have no use any more, or none here
     return type < std::size(kNames) ? kNames[type] : "unknown";
 }
 

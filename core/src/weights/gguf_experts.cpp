@@ -37,8 +37,10 @@ Result<> add_experts(const Gguf& file, const ExpertNaming& naming, const std::st
     const auto fault = [&](const std::string& what) { return fail(file.where + ": tensor '" + name + "' " + what); };
     PB_TRY(const std::string architecture, gguf_architecture(file));
     const GgufValue* const counted = file.header.find(architecture + ".expert_count");
-    if (tensor.shape.size() != 3)
-        return fault("has " + std::to_string(tensor.shape.size()) + " dimensions, expected 3: experts, rows, columns");
+    const bool biases = name.ends_with(".bias");
+    if (tensor.shape.size() != (biases ? 2u : 3u))
+        return fault("has " + std::to_string(tensor.shape.size()) + " dimensions, expected " +
+                     (biases ? "2: experts, rows" : "3: experts, rows, columns"));
     const int64_t experts = tensor.shape[0];
     if (!counted || counted->integer() != experts)
         return fault("holds " + std::to_string(experts) + " experts, but " + architecture + ".expert_count is " +
@@ -50,15 +52,42 @@ Result<> add_experts(const Gguf& file, const ExpertNaming& naming, const std::st
     // Rows are whole blocks, so experts are too.
     const uint64_t bytes = (tensor.end - tensor.begin) / static_cast<uint64_t>(experts);
     for (int64_t i = 0; i < experts; ++i) {
-        std::string theirs = layer + joined(naming, std::to_string(i), matrix) + ".weight";
+        std::string theirs = layer + joined(naming, std::to_string(i), matrix) + (biases ? ".bias" : ".weight");
         if (!tensor.encoding) {
             out.unread.emplace(std::move(theirs), tensor.type);
             continue;
         }
         const std::byte* const data = tensor.data + static_cast<uint64_t>(i) * bytes;
-        out.read.emplace(std::move(theirs),
-                         TensorView{*tensor.encoding, {tensor.shape[1], tensor.shape[2]}, data, bytes});
+        std::vector<int64_t> shape(tensor.shape.begin() + 1, tensor.shape.end());
+        out.read.emplace(std::move(theirs), TensorView{*tensor.encoding, std::move(shape), data, bytes});
     }
+    return {};
+}
+
+Result<> join_gates(const Gguf& file, const ExpertNaming& naming, GgufTensors& tensors) {
+    if (naming.gate_up.empty()) return {};
+    const std::string part = "." + std::string(naming.gate) + ".";
+    const auto named = [&](const std::string& gate, std::string_view matrix) { // "…3.gate.bias" → "…3.up.bias"
+        const size_t at = gate.rfind(part);
+        return gate.substr(0, at + 1) + std::string(matrix) + gate.substr(at + part.size() - 1);
+    };
+    std::map<std::string, TensorView> whole;
+    for (const auto& [name, gate] : tensors.read) {
+        if (name.find(part) == name.npos) continue;
+        const auto up = tensors.read.find(named(name, naming.up));
+        if (up == tensors.read.end() || up->second.encoding != gate.encoding || up->second.shape != gate.shape)
+            return fail(file.where + ": '" + name + "' has no '" + named(name, naming.up) +
+                        "' of its type and shape beside it");
+        TensorView both = gate;
+        both.shape[0] *= 2;
+        both.odd_rows = up->second.data;
+        whole.emplace(named(name, naming.gate_up), std::move(both));
+    }
+    std::map<std::string, uint32_t> unread;
+    for (const auto& [name, type] : tensors.unread)
+        if (name.find(part) != name.npos) unread.emplace(named(name, naming.gate_up), type);
+    tensors.read.merge(whole);
+    tensors.unread.merge(unread);
     return {};
 }
 

@@ -20,6 +20,7 @@ class Family {
         if (is("command-r") || is("cohere2")) return done(read_cohere());
         if (is("olmo2") || is("granite") || is("smollm3")) return done(read_rms_norm());
         if (is("qwen2moe")) return done(read_qwen2_moe());
+        if (is("gpt-oss")) return done(read_gpt_oss());
         return false;
     }
 
@@ -209,6 +210,29 @@ class Family {
             if (keys_.has_tensor("blk." + std::to_string(i) + ".ffn_up.weight"))
                 out("mlp_only_layers." + std::to_string(dense++)) = std::to_string(i);
         return {};
+    }
+
+    // The limit of the experts' gate and which layers have windows: of all that are published; no key says so.
+    Result<> read_gpt_oss() {
+        name_it("GptOssForCausalLM", "gpt_oss");
+        PB_CHECK(read_sizes(nullptr));
+        PB_CHECK(read_kv_heads());
+        PB_CHECK(keys_.copy_integer("expert_feed_forward_length", "intermediate_size"));
+        PB_CHECK(keys_.copy_integer("expert_count", "num_local_experts"));
+        PB_CHECK(keys_.copy_integer("expert_used_count", "num_experts_per_tok"));
+        PB_CHECK(keys_.copy_integer("attention.sliding_window", "sliding_window"));
+        PB_CHECK(keys_.copy_integer("attention.key_length", "head_dim"));
+        PB_TRY(const int64_t size, keys_.integer(keys_.own("attention.key_length")));
+        PB_CHECK(keys_.only("attention.value_length", size, ", the length of keys"));
+        PB_CHECK(keys_.only("rope.dimension_count", size, ", the length of keys"));
+        set("attention_bias", keys_.has_tensor("blk.0.attn_q.bias"));
+        PB_CHECK(read_gguf_positions(keys_, size));
+        std::string& type = out("rope_scaling.rope_type");
+        if (type.empty()) type = "default";
+        if (type != "yarn") return {};
+        set("rope_scaling.truncate", false);
+        PB_CHECK(keys_.copy_number_if_there("rope.scaling.yarn_beta_fast", "rope_scaling.beta_fast"));
+        return keys_.copy_number_if_there("rope.scaling.yarn_beta_slow", "rope_scaling.beta_slow");
     }
 
     GgufKeys& keys_;

@@ -79,6 +79,14 @@ constexpr Name kSharedExpert[] = {{"ffn_gate_inp_shexp", "mlp.shared_expert_gate
                                   {"ffn_up_shexp", "mlp.shared_expert.up_proj"},
                                   {"ffn_down_shexp", "mlp.shared_expert.down_proj"}};
 
+constexpr Name kGptOssLayer[] = {{"attn_norm", "input_layernorm"},
+                                 {"attn_q", "self_attn.q_proj"},
+                                 {"attn_k", "self_attn.k_proj"},
+                                 {"attn_v", "self_attn.v_proj"},
+                                 {"attn_output", "self_attn.o_proj"},
+                                 {"attn_sinks", "self_attn.sinks"},
+                                 {"post_attention_norm", "post_attention_layernorm"}};
+
 constexpr Name kPhi3Layer[] = {{"attn_norm", "input_layernorm"},
                                {"attn_qkv", "self_attn.qkv_proj"},
                                {"attn_output", "self_attn.o_proj"},
@@ -99,6 +107,7 @@ struct Naming {
 using Rows = Naming::Rows;
 constexpr ExpertNaming kMixtral{"block_sparse_moe.", "gate", "w1", "w3", "w2"};
 constexpr ExpertNaming kQwen3Moe{"mlp.", "gate", "gate_proj", "up_proj", "down_proj"};
+constexpr ExpertNaming kGptOss{"mlp.", "router", "gate_proj", "up_proj", "down_proj", "gate_up_proj"};
 constexpr std::string_view kLayers = "model.layers.";
 constexpr Naming kNamings[] = {
     {"llama", kLlama, kLlamaLayer, kLayers, 0, kMixtral, Rows::kInterleaved},
@@ -120,7 +129,8 @@ constexpr Naming kNamings[] = {
     {"cohere2", kLlama, kLlamaLayer, kLayers},
     {"olmo2", kLlama, kOlmo2Layer, kLayers},
     {"granite", kLlama, kLlamaLayer, kLayers, 0, {}, Rows::kInterleaved},
-    {"smollm3", kLlama, kLlamaLayer, kLayers, 0, {}, Rows::kInterleaved}};
+    {"smollm3", kLlama, kLlamaLayer, kLayers, 0, {}, Rows::kInterleaved},
+    {"gpt-oss", kLlama, kGptOssLayer, kLayers, 0, kGptOss}};
 
 struct Split {
     std::string_view layer, stem, kind;  // "12", "attn_q", "weight"; layer: empty where it is of none
@@ -215,7 +225,7 @@ Result<GgufTensors> gguf_tensors(const Gguf& file) {
     GgufTensors out;
     for (const auto& [name, tensor] : file.header.tensors) {
         const auto part = split(name);
-        if (part && !part->layer.empty() && part->kind == "weight" && holds_experts(naming.experts, part->stem)) {
+        if (part && !part->layer.empty() && holds_experts(naming.experts, part->stem)) {
             PB_CHECK(add_experts(file, naming.experts, name, part->stem, begin_of(naming, *part), out));
             continue;
         }
@@ -225,6 +235,7 @@ Result<GgufTensors> gguf_tensors(const Gguf& file) {
                 if (ours == part->stem)
                     theirs = begin_of(naming, *part) + std::string(own) + "." + std::string(part->kind);
         if (!theirs) continue;
+        if (part->stem == "attn_sinks") theirs->resize(theirs->size() - std::string_view(".weight").size());
         if (!tensor.encoding) {
             out.unread.emplace(*theirs, tensor.type);
             continue;
@@ -245,6 +256,7 @@ Result<GgufTensors> gguf_tensors(const Gguf& file) {
         }
         out.read.emplace(*theirs, std::move(view));
     }
+    PB_CHECK(join_gates(file, naming.experts, out));
     return out;
 }
 

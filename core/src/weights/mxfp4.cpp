@@ -1,21 +1,11 @@
 #include "weights/mxfp4.hpp"
 
-#include <cmath>
-#include <limits>
+#include "weights/mx_numbers.hpp"
 
 namespace patchbay::weights {
 namespace {
 
 constexpr int64_t kBlock = 32; // columns that share a scale
-
-// Twice the number that each 4 bits stand for: a sign, two bits of exponent, one of mantissa.
-constexpr int8_t kTwice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-
-// Half of 2^(stored − 127), since codes are twice the numbers. 255 is NaN.
-float scale_of(std::byte stored) {
-    const int exponent = std::to_integer<int>(stored);
-    return exponent == 255 ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0f, exponent - 128);
-}
 
 class Mxfp4Codes final : public CodeSource {
   public:
@@ -32,11 +22,11 @@ class Mxfp4Codes final : public CodeSource {
             int8_t* const codes = out.codes_of(r - begin);
             for (int64_t c = 0; c < piece_.cols; ++c) {
                 const int64_t col = piece_.col + c;
-                codes[c] = kTwice[std::to_integer<unsigned>(numbers[col / 2]) >> (col % 2 * 4) & 15u];
+                codes[c] = kTwiceE2m1[std::to_integer<unsigned>(numbers[col / 2]) >> (col % 2 * 4) & 15u];
             }
             for (int64_t g = 0; g < out.groups; ++g)
                 out.scales_of(r - begin)[g] =
-                    scale_of(scales_.data[row * (width / kBlock) + (piece_.col + g * group_) / kBlock]);
+                    half_of_e8m0(scales_.data[row * (width / kBlock) + (piece_.col + g * group_) / kBlock]);
         }
     }
 

@@ -1,6 +1,5 @@
 // MXFP4 linears, as of gpt-oss's experts: numbers of 4 bits (e2m1) and, for each 32 columns, a power of two (e8m0) that
 // they are multiplied by. Exact as codes of 8 bits, and as bf16. Used by the loader.
-// Format: Open Compute Project, "OCP Microscaling Formats (MX) Specification", version 1.0, 2023.
 #pragma once
 #include <memory>
 #include <string>

@@ -24,7 +24,7 @@ int64_t in_pairs(int64_t r, int64_t n) {
 }
 
 bool in_other_order(const Piece& piece, const TensorView& view) {
-    return view.interleaved != 0 || view.fused.kv_heads != 0 || !piece.order.is_plain();
+    return view.interleaved != 0 || view.fused.kv_heads != 0 || view.odd_rows || !piece.order.is_plain();
 }
 
 }  // namespace
@@ -79,8 +79,10 @@ void read_rows(const Piece& piece, const TensorView& view, pb_dtype wanted, std:
     const int64_t bytes = dtype_bytes(wanted);
     const bool ordered = in_other_order(piece, view);
     if (piece.shape.size() == 1 && ordered) {  // a bias: its numbers are the rows
-        for (int64_t c = 0; c < piece.cols; ++c)
-            decode(view.encoding, view.data, stored_row(piece, view, piece.col + c), 1, wanted, target + c * bytes);
+        for (int64_t c = 0; c < piece.cols; ++c) {
+            const auto [data, row] = view.find_row(stored_row(piece, view, piece.col + c));
+            decode(view.encoding, data, row, 1, wanted, target + c * bytes);
+        }
         return;
     }
     target += begin * piece.cols * bytes;
@@ -88,8 +90,8 @@ void read_rows(const Piece& piece, const TensorView& view, pb_dtype wanted, std:
         return decode(view.encoding, view.data, (piece.row + begin) * piece.cols, (end - begin) * piece.cols, wanted,
                       target);
     for (int64_t r = begin; r < end; ++r, target += piece.cols * bytes) {
-        const int64_t first = stored_row(piece, view, piece.row + r) * piece.width() + piece.col;
-        decode(view.encoding, view.data, first, piece.cols, wanted, target);
+        const auto [data, row] = view.find_row(stored_row(piece, view, piece.row + r));
+        decode(view.encoding, data, row * piece.width() + piece.col, piece.cols, wanted, target);
     }
 }
 

@@ -34,7 +34,8 @@ const Kind kKinds[] = {
     {Encoding::kQ8_0, 8, PB_I8, 32, false, {0}},    {Encoding::kQ4_K, 12, PB_I4, 32, true, {0, 2}},
     {Encoding::kQ5_K, 13, PB_I8, 32, true, {0, 2}}, {Encoding::kQ6_K, 14, PB_I8, 16, false, {208}},
     {Encoding::kQ2_K, 10, PB_I4, 16, true, {80, 82}}, {Encoding::kQ3_K, 11, PB_I4, 16, false, {108}},
-    {Encoding::kIQ4_NL, 20, PB_I8, 32, false, {0}}, {Encoding::kIQ4_XS, 23, PB_I8, 32, false, {0}}};
+    {Encoding::kIQ4_NL, 20, PB_I8, 32, false, {0}}, {Encoding::kIQ4_XS, 23, PB_I8, 32, false, {0}},
+    {Encoding::kMXFP4, 39, PB_I8, 32, false, {}}};
 
 const Kind& kind_of(Encoding encoding) {
     for (const Kind& kind : kKinds)
@@ -42,14 +43,16 @@ const Kind& kind_of(Encoding encoding) {
     throw std::runtime_error("no such kind");
 }
 
-// Random bits, whose f16 numbers are finite.
+// Random bits, whose f16 numbers and powers of two are finite.
 std::string random_blocks(const Kind& kind, int64_t rows, int64_t cols, uint32_t seed) {
     const EncodingFacts facts = facts_of(kind.encoding);
     std::mt19937 random(seed);
     std::string out(static_cast<size_t>(rows * cols / facts.block * facts.block_bytes), '\0');
     for (char& c : out) c = static_cast<char>(random());
-    for (size_t block = 0; block < out.size(); block += static_cast<size_t>(facts.block_bytes))
+    for (size_t block = 0; block < out.size(); block += static_cast<size_t>(facts.block_bytes)) {
+        if (kind.encoding == Encoding::kMXFP4) out[block] &= 0x7f;
         for (const size_t at : kind.halves) out[block + at + 1] &= static_cast<char>(0xBB); // no exponent of all ones
+    }
     return out;
 }
 
@@ -67,10 +70,14 @@ void expect_same(const LoadedWeight& codes, const std::vector<float>& decoded, c
 }
 
 TEST(GgufCodes, mean_what_the_fixtures_blocks_mean) {
-    const auto first = open_gguf(kFixtures + "blocks.gguf"), more = open_gguf(kFixtures + "more_blocks.gguf");
-    ASSERT_TRUE(first && more);
+    const auto first = open_gguf(kFixtures + "blocks.gguf"), more = open_gguf(kFixtures + "more_blocks.gguf"),
+               last = open_gguf(kFixtures + "mxfp4_blocks.gguf");
+    ASSERT_TRUE(first && more && last);
     for (const Kind& kind : kKinds) {
-        const auto& opened = first->gguf.header.tensors.contains(facts_of(kind.encoding).name) ? first : more;
+        const auto holds = [&](const auto& file) {
+            return file->gguf.header.tensors.contains(facts_of(kind.encoding).name);
+        };
+        const auto& opened = holds(first) ? first : holds(more) ? more : last;
         const GgufTensor& tensor = opened->gguf.header.tensors.at(facts_of(kind.encoding).name);
         const TensorView view{*tensor.encoding, tensor.shape, opened->gguf.bytes.data() + tensor.begin,
                               tensor.end - tensor.begin};

@@ -9,6 +9,7 @@
 #include "patchbay/sizes.hpp"
 #include "unit/weights/gguf_fixture.hpp"
 #include "unit/weights/safetensors_fixture.hpp"
+#include "unit/weights/weight_specs.hpp"
 #include "weights/gguf_tokenizer.hpp"
 #include "weights/loader.hpp"
 #include "paths.hpp"
@@ -54,6 +55,7 @@ size_t expect_what_the_package_says(const std::string& name_of_file) {
 TEST(GgufBlocks, mean_what_the_formats_own_package_says_bit_for_bit) {
     EXPECT_EQ(expect_what_the_package_says("blocks.gguf"), 9u);
     EXPECT_EQ(expect_what_the_package_says("more_blocks.gguf"), 4u);
+    EXPECT_EQ(expect_what_the_package_says("mxfp4_blocks.gguf"), 1u);
 }
 
 class GgufModel : public testing::TestWithParam<const char*> {
@@ -161,6 +163,22 @@ TEST_P(GoldenGguf, has_every_number_of_its_folder_in_its_place) {
     }
 }
 
+TEST(GptOssGguf, says_nothing_else_than_the_configuration_of_its_folder) {
+    const std::string golden = std::string(kSourceDir) + "/tests/golden/";
+    const auto expected = read_model_config(golden + "models/gpt_oss_mxfp4"),
+               got = read_model_config(golden + "gguf/gpt_oss_mxfp4.gguf");
+    ASSERT_TRUE(expected && got) << (got ? "" : got.error());
+    EXPECT_GT(got->size(), 18u);
+    for (const auto& [key, value] : *got) {
+        ASSERT_TRUE(expected->contains(key)) << key << " is " << value;
+        const std::string& own = expected->at(key);
+        char* end = nullptr;
+        const float number = std::strtof(own.c_str(), &end);
+        if (*end == '\0') EXPECT_EQ(std::strtof(value.c_str(), nullptr), number) << key;
+        else EXPECT_EQ(value, own) << key;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, GoldenGguf,
                          testing::Values("gpt_neox", "falcon", "falcon_grouped", "falcon_one_norm", "stablelm",
                                          "stablelm_parallel", "phi", "starcoder2", "cohere", "cohere2", "olmo2",
@@ -199,7 +217,7 @@ TEST_F(GgufFiles, say_which_key_has_which_value_and_what_was_expected) {
     EXPECT_EQ(config_error(GgufBytes().key("general.architecture", "mamba")),
               at + "general.architecture is 'mamba', of GGUF files these are supported: llama, qwen2, "
                    "qwen2moe, qwen3, qwen3moe, gpt2, gptneox, falcon, gemma, gemma2, gemma3, phi2, phi3, stablelm, "
-                   "starcoder2, command-r, cohere2, olmo2, granite, smollm3");
+                   "starcoder2, command-r, cohere2, olmo2, granite, smollm3, gpt-oss");
     EXPECT_EQ(config_error(GgufBytes().key("general.architecture", "llama")),
               at + "no matrix 'token_embd.weight' (is it a part of a model?)");
     EXPECT_EQ(config_error(GgufBytes().key("general.architecture", "qwen2").tensor("token_embd.weight", {32, 8}, 0, 0)),
@@ -370,6 +388,32 @@ TEST_F(GgufFiles, say_how_many_experts_a_tensor_holds) {
     const auto opened = Checkpoint::open(folder / "m.gguf");
     EXPECT_THAT((*opened)->tensor("model.layers.0.block_sparse_moe.experts.1.w3.weight").error(),
                 HasSubstr("is of type IQ2_XXS"));
+}
+
+TEST_F(GgufFiles, put_the_gate_of_a_gpt_oss_expert_beside_its_up) {
+    const auto opened = [&](const std::vector<uint64_t>& up, uint32_t type) {
+        GgufBytes file;
+        file.key("general.architecture", "gpt-oss").key("gpt-oss.expert_count", 2u);
+        file.tensor("blk.0.ffn_gate_exps.weight", {4, 3, 2}, 0, 0).tensor("blk.0.ffn_up_exps.weight", up, type, 96);
+        std::string numbers;
+        for (int i = 0; i < 512; ++i) numbers += bytes_of(static_cast<float>(i));
+        write("m.gguf", file.with(numbers));
+        return Checkpoint::open(folder / "m.gguf");
+    };
+    ASSERT_TRUE(opened({4, 3, 2}, 0)) << opened({4, 3, 2}, 0).error();
+    pb_weight_spec rows = patchbay::sized<pb_weight_spec>();
+    rows.part_count = 1;
+    std::string("model.layers.0.mlp.experts.1.gate_up_proj.weight").copy(rows.parts[0].name, 159);
+    rows.parts[0].rows = 6;
+    rows.cols = 4;
+    const auto loaded = WeightSource::from_folder(folder / "m.gguf")->load(rows, {PB_F32}, 0, 1);
+    ASSERT_TRUE(loaded) << loaded.error();
+    EXPECT_THAT(values(loaded->data, PB_F32), ElementsAre(12, 13, 14, 15, 36, 37, 38, 39, 16, 17, 18, 19, 40, 41, 42,
+                                                           43, 20, 21, 22, 23, 44, 45, 46, 47));
+    const std::string fault = "'model.layers.0.mlp.experts.0.gate_proj.weight' has no "
+                              "'model.layers.0.mlp.experts.0.up_proj.weight' of its type and shape beside it";
+    EXPECT_THAT(opened({4, 2, 2}, 0).error(), HasSubstr(fault));
+    EXPECT_THAT(opened({4, 3, 2}, 1).error(), HasSubstr(fault));
 }
 
 TEST(GgufExperts, stay_in_codes) {
