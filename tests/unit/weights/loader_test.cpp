@@ -151,6 +151,22 @@ TEST_F(Loader, multiplies_numbers_of_fp8_by_the_scales_of_their_blocks) {
                        "'a.weight_scale'");
 }
 
+TEST_F(Loader, keeps_numbers_of_fp8_exactly_as_bf16_where_their_scales_are_powers_of_two) {
+    std::string codes(254, '\0'); // all but the two that are no numbers
+    for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<char>(i < 127 ? i : i + 1);
+    write("model.safetensors", safetensors({{"a.weight", "F8_E4M3", {2, 127}, codes},
+                                            {"a.weight_scale_inv", "F32", {2, 1}, f32_bytes({0x1p-7f, 0x1p3f})}}));
+    write("config.json", R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [1, 128]}})");
+    const auto from = WeightSource::from_folder(folder);
+    ASSERT_TRUE(from) << from.error();
+    const auto wanted = spec(127, {part("a.weight", 2)});
+    const auto exact = values(from->load(wanted, {PB_F32}, 0, 1)->data, PB_F32);
+    EXPECT_EQ(values(from->load(wanted, {PB_BF16}, 0, 1)->data, PB_BF16), exact);
+    EXPECT_EQ(exact[1], 0x1p-16f);
+    EXPECT_EQ(exact[126], 3.5f);
+    EXPECT_EQ(exact[253], -448 * 8);
+}
+
 TEST_F(Loader, turns_a_transposed_tensor_and_takes_its_rows_and_columns) {
     const auto from = source({counting("c_attn", {2, 4}, 0)}); // (cols, rows): row r is r, r + 4
     pb_weight_part whole = part("c_attn", 4, "", 1);
