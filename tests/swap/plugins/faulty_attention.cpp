@@ -1,5 +1,6 @@
 // Attention that keeps its contract in every probe, and breaks it in the engine of the tests, where batches have at
 // most `seqs` sequences: straight from its definition otherwise, in a layout of its own.
+#include <cerrno>
 #include <cstdio>
 #include <string>
 
@@ -10,7 +11,7 @@
 namespace patchbay {
 namespace {
 
-constexpr const char* kFaults[] = {"none", "throws_in_bind", "throws_in_plan", "slow", nullptr};
+constexpr const char* kFaults[] = {"none", "throws_in_create", "throws_in_bind", "throws_in_plan", "slow", nullptr};
 
 class Faulty {
   public:
@@ -18,11 +19,16 @@ class Faulty {
     static constexpr pb_param kParams[] = {
         param::choice("fault", "none", kFaults, "what it does wrong"),
         param::integer("at", "1", 1, 1e6, "plans", "the plan in which it does"),
+        param::integer("on_ranks_only", "0", 0, 1, "", "1: only in processes of the program patchbay, as ranks are"),
         param::integer("seqs", "0", 0, 1e6, "sequences", "at most in a batch of the engine in which it does"),
     };
     explicit Faulty(const Context& context)
         : clock_(context.host()), pool_(context.host()), fault_(context.get<std::string>("fault")),
-          at_(context.get<int64_t>("at")), seqs_(context.get<uint32_t>("seqs")) {}
+          at_(context.get<int64_t>("at")), seqs_(context.get<uint32_t>("seqs")) {
+        const bool is_a_rank = std::string(program_invocation_short_name) == "patchbay";
+        if (context.get<int64_t>("on_ranks_only") && !is_a_rank) fault_ = "none";
+        if (fault_ == "throws_in_create") throw Error(PB_FAILED, "fails on purpose");
+    }
 
     pb_attention_layout describe(const pb_attention_spec& spec) const {
         const Bound shape = shape_of(spec);
