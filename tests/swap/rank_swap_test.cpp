@@ -33,8 +33,8 @@ class RankSwap : public ::testing::Test {
         }
         return texts_;
     }
-    static config::PluginChoice faulty(const char* fault) { // on rank 1
-        return {"faulty", {{"fault", fault}, {"seqs", "3"}, {"on_ranks_only", "1"}}};
+    static config::PluginChoice faulty(const char* fault, int rank) { // on that rank only
+        return {"faulty", {{"fault", fault}, {"seqs", "3"}, {"rank", std::to_string(rank)}}};
     }
 
     parallel::World world{std::string(kBuildDir) + "/bin/patchbay"};
@@ -95,23 +95,31 @@ TEST_F(RankSwap, IsRefusedWhereAnotherRankCannotMakeItsCandidate) {
     Swapping s(two_ranks(), nullptr, &world);
     s.add_requests();
     for (int i = 0; i < 4; ++i) s.step();
-    const auto swap = s.swap(SwapSlot::kAttention, faulty("throws_in_create"));
+    const auto swap = s.swap(SwapSlot::kAttention, faulty("throws_in_create", 1));
     EXPECT_THAT(swap->record().text(), StartsWith("swap attention paged→faulty: refused in phase create: rank 1 ("));
     EXPECT_THAT(swap->record().text(), HasSubstr("fails on purpose"));
     EXPECT_EQ(s.run(), undisturbed());
 }
 
+// Of four ranks the first and the last can use it, and go back.
 TEST_F(RankSwap, LeavesAllWithTheOldOneWhereAnotherRankCannotUseIt) {
-    Swapping s(two_ranks(), nullptr, &world);
+    config::EngineConfig c = two_ranks();
+    c.engine.tensor_parallel_size = 4;
+    Swapping alone(c, nullptr, &world);
+    alone.add_requests();
+    const Texts expected = alone.run();
+    alone.engine.reset(); // its ranks end
+    Swapping s(c, nullptr, &world);
     s.add_requests();
     for (int i = 0; i < 4; ++i) s.step();
-    const auto swap = s.swap(SwapSlot::kAttention, faulty("throws_in_bind"));
+    const auto swap = s.swap(SwapSlot::kAttention, faulty("throws_in_bind", 2));
     s.step();
-    EXPECT_THAT(swap->record().text(), StartsWith("swap attention paged→faulty: rolled back in phase bind: rank 1 ("));
+    EXPECT_THAT(swap->record().text(), StartsWith("swap attention paged→faulty: rolled back in phase bind: rank 2 ("));
     EXPECT_THAT(swap->record().text(), HasSubstr("fails on purpose"));
     EXPECT_EQ(name_in(*s.engine, "attention"), "paged");
+    for (int i = 0; i < 4; ++i) s.step();
     const auto next = s.swap(SwapSlot::kAttention, {"paged", {}}, other_builds()); // all are ready for another
-    EXPECT_EQ(s.run([&] { EXPECT_TRUE(s.engine->audit()); }), undisturbed());
+    EXPECT_EQ(s.run([&] { EXPECT_TRUE(s.engine->audit()); }), expected);
     EXPECT_EQ(next->record().state, SwapState::kCommitted) << next->record().text();
 }
 

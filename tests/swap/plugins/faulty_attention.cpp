@@ -1,7 +1,8 @@
 // Attention that keeps its contract in every probe, and breaks it in the engine of the tests, where batches have at
 // most `seqs` sequences: straight from its definition otherwise, in a layout of its own.
-#include <cerrno>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "kernels/reference.hpp"
@@ -19,14 +20,13 @@ class Faulty {
     static constexpr pb_param kParams[] = {
         param::choice("fault", "none", kFaults, "what it does wrong"),
         param::integer("at", "1", 1, 1e6, "plans", "the plan in which it does"),
-        param::integer("on_ranks_only", "0", 0, 1, "", "1: only in processes of the program patchbay, as ranks are"),
+        param::integer("rank", "0", 0, 64, "", "on which it does, of those that rank 0 starts; 0: everywhere"),
         param::integer("seqs", "0", 0, 1e6, "sequences", "at most in a batch of the engine in which it does"),
     };
     explicit Faulty(const Context& context)
         : clock_(context.host()), pool_(context.host()), fault_(context.get<std::string>("fault")),
           at_(context.get<int64_t>("at")), seqs_(context.get<uint32_t>("seqs")) {
-        const bool is_a_rank = std::string(program_invocation_short_name) == "patchbay";
-        if (context.get<int64_t>("on_ranks_only") && !is_a_rank) fault_ = "none";
+        if (const int64_t rank = context.get<int64_t>("rank"); rank > 0 && !is_rank(rank)) fault_ = "none";
         if (fault_ == "throws_in_create") throw Error(PB_FAILED, "fails on purpose");
     }
 
@@ -68,6 +68,12 @@ class Faulty {
     }
 
   private:
+    static bool is_rank(int64_t rank) { // "patchbay worker --fd 3 --rank 1 …", with zeros between
+        std::ifstream file("/proc/self/cmdline");
+        const std::string line(std::istreambuf_iterator<char>(file), {});
+        const std::string wanted = std::string("--rank") + '\0' + std::to_string(rank) + '\0';
+        return line.find(wanted) != line.npos;
+    }
     static Bound shape_of(const pb_attention_spec& spec) {
         const auto refuse = [](const char* why) { throw Error(PB_UNSUPPORTED, why); };
         if (std::string(spec.device ? spec.device : "") != "cpu") refuse("the device is not 'cpu'");
