@@ -97,6 +97,8 @@ class Simulation final : execution::Script {
         e.num_swap_blocks = 10 + below(100);
         e.reserve_full_sequence = one_in(5);
         c.swap.probation_steps = 1 + below(4);
+        if (seed_ % 5 == 4) c.kv_policy = config::PluginChoice{"lru", {}};
+        has_kv_policy_ = c.kv_policy.has_value();
         c.scheduler.plugin = scheduler();
         c.model.load_format = config::LoadFormat::kDummy;
         c.model.dtype = config::DType::kBf16;
@@ -150,6 +152,7 @@ class Simulation final : execution::Script {
             for (uint32_t n = one_in(3) ? below(4) : 0; n > 0; --n) add();
         if (one_in(30)) abort_one();
         if (one_in(400)) swap();
+        if (chance(0) % 200 == 0) swap_others();
         if (unsound_) swap_to({scheduler(), {}});
         if (one_in(50)) (void)engine_->reset_prefix_cache(); // refused while blocks are in use
         clock_.advance_ns(below(3) * kMs);
@@ -229,6 +232,30 @@ class Simulation final : execution::Script {
         swap_to({"faulty", {{"fault", one_of({"throws", "unknown_id", "over_budget", "twice"})},
                             {"at", one_of({"1", "12"})},
                             {"blocks", std::to_string(engine_->facts().num_blocks)}}});
+    }
+
+    uint32_t chance(uint32_t what) { return draw(seed_, step_, Stream::kTest, 3 + what)[0]; } // no draw of the load's
+
+    // Of the other slots that a device which computes nothing has, alone or together with the scheduler.
+    void swap_others() {
+        std::vector<SwapRequest> wanted;
+        const bool with_policy = has_kv_policy_ && chance(1) % 3 > 0;
+        if (with_policy && chance(2) % 4 == 0) {
+            const char* const faults[] = {"throws_in_adopt", "throws_in_update", "throws_in_choose", "names_nothing"};
+            const std::string blocks = std::to_string(engine_->facts().num_blocks);
+            wanted.push_back({SwapSlot::kKvPolicy,
+                              {"faulty", {{"fault", faults[chance(3) % 4]}, {"at", std::to_string(1 + chance(4) % 5)},
+                                          {"blocks", blocks}}},
+                              all_plugins(), prober()});
+        } else if (with_policy) {
+            const char* const names[] = {"lru", "lfu", "prefix_tree"};
+            wanted.push_back({SwapSlot::kKvPolicy, {names[chance(5) % 3], {}}, all_plugins(), prober()});
+        }
+        if (wanted.empty() || chance(6) % 2 == 0)
+            wanted.push_back({SwapSlot::kAttention, {"paged", {}}, all_plugins(), prober()});
+        if (chance(7) % 3 == 0) wanted.push_back({SwapSlot::kScheduler, {"fcfs", {}}, all_plugins(), prober()});
+        for (const auto& swap : engine_->swap_together(wanted))
+            if (swap->record().state == host::SwapState::kRefused) note(swap->record().text());
     }
 
     void swap_to(const config::PluginChoice& to) {
@@ -350,6 +377,8 @@ class Simulation final : execution::Script {
         for (const host::SwapRecord& r : report->swaps) {
             m.swaps += r.state == host::SwapState::kCommitted;
             m.rolled_back += r.state == host::SwapState::kRolledBack;
+            m.other_swaps += r.kind != "scheduler" && r.state == host::SwapState::kCommitted;
+            m.other_ends += r.kind != "scheduler" && r.settled() && r.state != host::SwapState::kCommitted;
         }
         if (!wrong_.empty()) return fail(wrong_);
         return engine_->audit();
@@ -361,7 +390,7 @@ class Simulation final : execution::Script {
     const bool chooses_; // odd seeds: also requests whose outputs are chosen among others, and `auto`
     uint64_t draws_ = 0;
     uint32_t step_ = 0, budget_ = 0, max_seqs_ = 0;
-    bool speculates_ = false, arrivals_over_ = false, unsound_ = false;
+    bool has_kv_policy_ = false, speculates_ = false, arrivals_over_ = false, unsound_ = false;
     VirtualClock clock_;
     std::map<Key, Expected> open_; // outputs that have not ended
     std::map<RequestId, Running> by_sequence_;

@@ -25,6 +25,7 @@ TEST(Simulation, KeepsItsBooksAndLosesNothingWhateverHappens) {
     const Met& m = met(); // else it would have been easy
     for (const uint64_t count :
          {m.requests, m.outputs, m.aborted, m.refused, m.preemptions, m.accepted, m.hits, m.swaps, m.rolled_back,
+          m.other_swaps, m.other_ends,
           m.bad_plans, m.proposer_faults, m.forked, m.stopped, m.overlapped, m.swapped_out,
           m.swapped_in, m.by_branch, m.recomputed_as_dearer, m.searched, m.best, m.crowded})
         EXPECT_GT(count, 0u);

@@ -54,21 +54,27 @@ TEST(KvPolicySwap, AtEveryBoundaryAmongPluginsAndBuildsLeavesEveryTextAsItIs) {
 
 class KvPolicyFault : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(KvPolicyFault, OnProbationBringsThePredecessorBackAndNoPageIsLost) {
-    config::EngineConfig c = caching_engine();
-    c.swap = {.probation_steps = 1000, .max_call_ms = 1};
-    TickingClock clock(50'000);
-    Swapping s(c, &clock);
-    s.add_requests();
-    s.add_requests();
-    for (int i = 0; i < 4; ++i) s.step();
-    const auto swap =
-        s.swap(kKvPolicy, {"faulty", {{"fault", GetParam()}, {"blocks", std::to_string(kFewBlocks)}}});
-    s.run([&] { ASSERT_TRUE(s.engine->audit()); });
-    const host::SwapRecord r = swap->record();
-    EXPECT_EQ(r.state, SwapState::kRolledBack) << r.text();
-    EXPECT_EQ(name_in(*s.engine, "kv_policy"), "lru");
-    for (const StepReport& step : s.steps) EXPECT_EQ(step.kv_policy_faults, 0u);
+TEST_P(KvPolicyFault, InAnyCallOfProbationBringsThePredecessorBackAndNoPageIsLost) {
+    const bool learns = std::string(GetParam()) == "throws_in_adopt"; // before it has the slot
+    for (const int at : {1, 2, 3}) {
+        if (learns && at > 1) break;
+        config::EngineConfig c = caching_engine();
+        c.swap = {.probation_steps = 1000, .max_call_ms = 1};
+        TickingClock clock(50'000);
+        Swapping s(c, &clock);
+        s.add_requests();
+        s.add_requests();
+        for (int i = 0; i < 4; ++i) s.step();
+        const auto swap = s.swap(kKvPolicy, {"faulty", {{"fault", GetParam()},
+                                                        {"at", std::to_string(at)},
+                                                        {"blocks", std::to_string(kFewBlocks)}}});
+        s.run([&] { ASSERT_TRUE(s.engine->audit()); });
+        const host::SwapRecord r = swap->record();
+        EXPECT_EQ(r.state, learns ? SwapState::kRefused : SwapState::kRolledBack) << at << ": " << r.text();
+        EXPECT_EQ(r.phase == "adopt", learns) << r.text();
+        EXPECT_EQ(name_in(*s.engine, "kv_policy"), "lru");
+        for (const StepReport& step : s.steps) EXPECT_EQ(step.kv_policy_faults, 0u);
+    }
 }
 INSTANTIATE_TEST_SUITE_P(KvPolicySwap, KvPolicyFault,
                          ::testing::Values("throws_in_adopt", "throws_in_update", "throws_in_choose", "names_nothing",

@@ -203,8 +203,8 @@ TEST_F(SlotTest, ASwapIsPostedOnce) {
 TEST_F(SlotTest, RefusalsBesideTheStepsAreHeardOnceAtABoundary) {
     const auto swap = slot.refuse(identity(kTwo), "probe", "scheduler.budget: too much");
     EXPECT_EQ(swap->wait().text(), "swap scheduler one→two: refused in phase probe: scheduler.budget: too much");
-    EXPECT_EQ(slot.take_refusals().size(), 1u);
-    EXPECT_EQ(slot.take_refusals().size(), 0u);
+    EXPECT_EQ(slot.take_reports().size(), 1u);
+    EXPECT_EQ(slot.take_reports().size(), 0u);
 }
 
 TEST_F(SlotTest, ManyMayAskWhileOneSteps) {
@@ -216,7 +216,7 @@ TEST_F(SlotTest, ManyMayAskWhileOneSteps) {
         uint64_t n = 0;
         while (at_work > 0) {
             n += 1;
-            (void)slot.take_refusals();
+            (void)slot.take_reports();
             slot.exchange(n, 2, [](const Component&) {});
             if (n % 3 == 0 && slot.previous()) slot.roll_back(n, "plan", "every third");
             else slot.pass(n);

@@ -1,6 +1,7 @@
 #include "swap/swap_fixture.hpp"
 #include "paths.hpp"
 
+#include <filesystem>
 #include <stdexcept>
 
 namespace patchbay::engine::testing {
@@ -26,6 +27,13 @@ const host::Registry& other_builds() {
     return all;
 }
 
+const host::Registry* other_compiler() {
+    static const std::string folder = kBuild + "/tests/swap_other_compiler";
+    static const bool exists = std::filesystem::exists(folder);
+    static const host::Registry all = open({exists ? folder : kBuild + "/tests/swap_other_builds"});
+    return exists ? &all : nullptr;
+}
+
 host::Prober& prober() {
     static host::Prober one(host::ProbeOptions{.program = kBuild + "/bin/patchbay-probe"});
     return one;
@@ -42,8 +50,9 @@ double Gauges::at(const std::string& name) const {
     return found == values_.end() ? 0 : found->second;
 }
 
-Swapping::Swapping(const config::EngineConfig& c, Clock* other) : clock(other ? *other : ticking) {
-    auto made = Engine::create(c, swap_registry(), clock, &gauges);
+Swapping::Swapping(const config::EngineConfig& c, Clock* other, parallel::World* world)
+    : clock(other ? *other : ticking) {
+    auto made = Engine::create(c, swap_registry(), clock, &gauges, world);
     if (!made) throw std::runtime_error(made.error());
     engine = *std::move(made);
 }

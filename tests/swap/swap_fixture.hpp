@@ -12,6 +12,8 @@ namespace patchbay::engine::testing {
 
 const host::Registry& swap_registry(); // the tree's plugins and those of these tests
 const host::Registry& other_builds();  // the same names, built with other flags
+// The same names, built by another compiler; null: there is none here.
+const host::Registry* other_compiler();
 host::Prober& prober();
 
 // Gauges that components set, by their name: what a test can see of their state.
@@ -44,7 +46,8 @@ using Texts = std::map<RequestId, std::vector<TokenId>>;
 
 class Swapping {
   public:
-    explicit Swapping(const config::EngineConfig&, Clock* = nullptr); // null: its own, which ticks
+    // clock: null: its own, which ticks. world: of an engine of several ranks; null: it is alone.
+    explicit Swapping(const config::EngineConfig&, Clock* clock = nullptr, parallel::World* world = nullptr);
 
     std::shared_ptr<host::Swap> swap(SwapSlot, const config::PluginChoice&, const host::Registry& = swap_registry());
     // Eight requests of various lengths, greedy and seeded in turn, two with equal prompts; more than may run at once.

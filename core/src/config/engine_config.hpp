@@ -115,6 +115,7 @@ enum class WatchMode { kOff, kAnnounce, kAdopt }; // of plugin folders, while a 
 struct SwapSettings {                        // `swap:`; docs/hot-swap.md
     uint32_t probation_steps = 16;           // in which the predecessor can come back
     uint32_t max_call_ms = 1000;             // a call that takes longer brings it back; 0: no bound
+    uint32_t max_hang_s = 300;               // a call that takes longer ends a server's process; 0: none does
     WatchMode watch = WatchMode::kOff;       // what becomes of a new build of a plugin in use
 
     bool operator==(const SwapSettings&) const = default;

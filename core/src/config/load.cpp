@@ -207,6 +207,9 @@ Table<SwapSettings> swap_table() {
           "steps after a swap in which an error rolls back to the old component")
         .key("max_call_ms", &SwapSettings::max_call_ms, {0, 1e6, "ms"},
              "a call of a component on probation that takes longer rolls back to the old component; 0: no limit")
+        .key("max_hang_s", &SwapSettings::max_hang_s, {0, 1e6, "s"},
+             "a call of any plugin that does not return for so long ends a server's process, which --supervise starts "
+             "again with the component that was there before; 0: never")
         .word("watch", &SwapSettings::watch,
               {{"off", WatchMode::kOff}, {"announce", WatchMode::kAnnounce}, {"adopt", WatchMode::kAdopt}},
               "what a server does with a new build of a plugin that appears in a plugin folder; announce: log and "

@@ -3,8 +3,10 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "base/printable.hpp"
+#include "config/slots.hpp"
 #include "engine/state.hpp"
 #include "engine/swap/candidate.hpp"
 
@@ -98,18 +100,71 @@ View Engine::view() const {
 
 // ---- swaps ----
 
+namespace {
+
+const host::Registry& allowed_of(const config::EngineConfig& c, const host::Registry& all,
+                                 std::optional<host::Registry>& keep) {
+    if (!c.allowed_plugins) return all;
+    return keep.emplace(all.restricted_to(*c.allowed_plugins));
+}
+
+}  // namespace
+
 std::shared_ptr<host::Swap> Engine::prepare_swap(const SwapRequest& request, uint64_t transaction) {
     Pipeline& p = *state_->pipeline;
-    std::optional<host::Registry> allowed;
-    if (const auto& only = state_->config.allowed_plugins) allowed = request.registry.restricted_to(*only);
-    const host::Registry& registry = allowed ? *allowed : request.registry;
+    std::optional<host::Registry> keep;
+    const host::Registry& registry = allowed_of(state_->config, request.registry, keep);
     const CandidateInputs inputs{request.choice, registry, request.prober, state_->services, transaction};
-    if (request.slot != SwapSlot::kModel) return engine::prepare_swap(p.port(request.slot), request.slot, inputs);
     const auto at_once = [](const std::function<void()>& f) {
         f();
         return true;
     };
-    return p.model_swaps.prepare(inputs, request.between_steps ? request.between_steps : at_once);
+    SwapPort& port = p.port(request.slot);
+    try {
+        if (request.slot != SwapSlot::kModel) return engine::prepare_swap(port, request.slot, inputs);
+        return p.model_swaps.prepare(inputs, request.between_steps ? request.between_steps : at_once);
+    } catch (const std::exception& e) { // as without memory
+        host::Identity to;
+        to.kind = name_of(request.slot);
+        to.name = request.choice.plugin;
+        return port.slot().refuse(to, "create", e.what(), transaction);
+    }
+}
+
+bool Engine::needs_new_engine(const SwapRequest& request) {
+    std::optional<host::Registry> keep;
+    const host::Registry& registry = allowed_of(state_->config, request.registry, keep);
+    return state_->pipeline->model_swaps.needs_new_engine(
+        {request.choice, registry, request.prober, state_->services});
+}
+
+std::shared_ptr<host::Swap> Engine::refuse_swap(const host::Identity& to, const std::string& phase,
+                                                const std::string& why) {
+    return state_->pipeline->port(*swap_slot(to.kind)).slot().refuse(to, phase, why);
+}
+
+config::EngineConfig Engine::configuration() const {
+    config::EngineConfig out = state_->config;
+    for (const std::string& kind : plugin_slots()) {
+        const host::Slot& slot = state_->pipeline->port(*swap_slot(kind)).slot();
+        const config::SlotInfo* const key = config::find_slot(kind);
+        if (!slot.filled() || !key) continue;
+        const config::PluginChoice now{slot.current().type().name, slot.current().settings()};
+        if (key->choice) out.*(key->choice) = now;
+        else out.*(key->optional_choice) = now;
+    }
+    return out;
+}
+
+void Engine::take_over(uint64_t step, host::SwapRecord record) {
+    Pipeline& p = *state_->pipeline;
+    p.context.step = step;
+    for (const auto state : {host::SwapState::kOnProbation, host::SwapState::kCommitted}) {
+        record.state = state;
+        record.end_step = record.settled() ? record.step : 0;
+        p.journal.note(record);
+        p.model_swaps.slot().report(record);
+    }
 }
 
 std::shared_ptr<host::Swap> Engine::prepare_swap(const SwapRequest& request) { return prepare_swap(request, 0); }

@@ -107,6 +107,17 @@ class Engine {
     std::vector<std::shared_ptr<host::Swap>> prepare_together(const std::vector<SwapRequest>&);
     void post_together(const std::vector<std::shared_ptr<host::Swap>>&, uint64_t not_before_ns = 0);
 
+    // Whether only a new engine can run the checkpoint that a swap of the slot model names: its layers keep other KV,
+    // or its vocabulary is another one. False where it cannot be said, which swap() then explains. [as swap]
+    bool needs_new_engine(const SwapRequest&);
+    // Records one that was refused before it came to the engine. [as swap]
+    std::shared_ptr<host::Swap> refuse_swap(const host::Identity& to, const std::string& phase, const std::string& why);
+    // As it was made, but for what is in its slots now. [the thread that steps, between steps]
+    config::EngineConfig configuration() const;
+    // Before its first step, of an engine that goes on in place of another one: it numbers its steps on from there, and
+    // the first one reports the swap of the model that it is.
+    void take_over(uint64_t step, host::SwapRecord);
+
     // Hot parameters of the component in a slot get other values, all of them or none; what is not given stays. [the
     // thread that steps, between steps]
     Result<> configure(SwapSlot, const host::Settings& changes);

@@ -11,7 +11,9 @@ class AttentionExchange {
   public:
     virtual ~AttentionExchange() = default;
     virtual std::unique_ptr<host::Component> give() = 0; // the one it was made with, which must outlive end()
-    virtual Result<> check(const host::Component&) const = 0; // that it can serve here. [any thread]
+    // That it can serve here, and on the other ranks, which then have one of their own as long as this one lives. [any
+    // thread, beside steps]
+    virtual Result<> check(host::Component&) = 0;
     // The one before it stays bound until forget(), so that a failure changes nothing and it can come back. True: it
     // can read the pages that the one before it has written.
     virtual Result<bool> use(const host::Component&) = 0;

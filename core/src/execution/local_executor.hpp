@@ -5,6 +5,7 @@
 
 #include "base/clock.hpp"
 #include "execution/executor.hpp"
+#include "execution/ranked_exchange.hpp"
 #include "parallel/group.hpp"
 #include "runner/model_runner.hpp"
 
@@ -23,34 +24,6 @@ class LocalDraftPasses final : public DraftPasses {
     runner::ModelRunner& runner_;
 };
 
-class LocalAttention final : public AttentionExchange {
-  public:
-    explicit LocalAttention(runner::ModelRunner& runner) : runner_(runner) {}
-    std::unique_ptr<host::Component> give() override { return runner_.give_attention(); }
-    Result<> check(const host::Component& c) const override { return runner_.check_attention(c); }
-    Result<bool> use(const host::Component& c) override { return runner_.use_attention(c); }
-    void forget() override { runner_.forget_attention(); }
-    void end() override { runner_.end_attention(); }
-
-  private:
-    runner::ModelRunner& runner_;
-};
-
-class LocalModel final : public ModelExchange {
-  public:
-    explicit LocalModel(runner::ModelRunner& runner) : runner_(runner) {}
-    std::unique_ptr<host::Component> give() override { return runner_.give_model(); }
-    Result<std::unique_ptr<runner::LoadedWeights>> load(const host::Component& c, const ModelChoice& choice,
-                                                        const runner::BetweenSteps& run) override {
-        return runner_.load_beside(c, choice.config, choice.source, choice.weights, run);
-    }
-    void use(const host::Component& c, runner::LoadedWeights& w) override { runner_.use_model(c, w); }
-    void release(runner::LoadedWeights& w) override { runner_.release(w); }
-
-  private:
-    runner::ModelRunner& runner_;
-};
-
 class LocalExecutor : public Executor {
   public:
     // ranks: that the runner was made with; null: it is alone.
@@ -61,6 +34,7 @@ class LocalExecutor : public Executor {
     ~LocalExecutor() override { runner_->abandon(); } // before a sampler goes whose kernels may be in flight
 
     const runner::ModelRunner& runner() const { return *runner_; }
+    runner::ModelRunner& runner() { return *runner_; }
 
     TokenSource tokens() const override { return TokenSource::kModel; }
     std::string_view sync_reason() const override { return runner_->can_submit() ? "" : "device"; }
@@ -95,18 +69,21 @@ class RankedExecutor final : public LocalExecutor {
         : RankedExecutor(std::move(runner), *group, group, clock) {}
 
     std::string_view sync_reason() const override;
-    ModelExchange* model() override { return nullptr; }
-    AttentionExchange* attention() override { return nullptr; }
+    ModelExchange* model() override { return &model_; }
+    AttentionExchange* attention() override { return &attention_; }
     Result<> submit(const StepInput&) override;
     PassStats stats() const override;
 
   private:
     RankedExecutor(std::unique_ptr<runner::ModelRunner> runner, parallel::Group& group,
                    std::unique_ptr<parallel::Group>& owned, const Clock& clock)
-        : LocalExecutor(std::move(runner), std::move(owned)), group_(group), clock_(clock) {}
+        : LocalExecutor(std::move(runner), std::move(owned)), group_(group), clock_(clock),
+          model_(this->runner(), group), attention_(this->runner(), group) {}
 
     parallel::Group& group_;
     const Clock& clock_;
+    RankedModel model_;
+    RankedAttention attention_;
 };
 
 }  // namespace patchbay::execution

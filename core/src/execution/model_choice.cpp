@@ -114,6 +114,13 @@ std::string length_reason(const config::EngineSettings& e, const weights::FlatCo
 
 }  // namespace
 
+config::EngineConfig with_weights(config::EngineConfig c, const std::string& path) {
+    c.model.path = path;
+    c.model.load_format = config::LoadFormat::kAuto;
+    c.model.shape.clear();
+    return c;
+}
+
 Result<ModelChoice> choose_model(const config::EngineConfig& c, const host::Registry& registry, Numbers numbers) {
     PB_TRY(OpenModel model, in_one_line(open_model(c, numbers)));
     const auto named = weights::single_value(model.config, "architectures.0");

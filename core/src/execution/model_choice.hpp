@@ -20,6 +20,8 @@ struct ModelChoice {
     runner::KvDTypes kv_dtypes;
     std::string note{};                // for the log, where config.json is not followed; mostly empty
 };
+// The same engine with the weights in another folder or file.
+config::EngineConfig with_weights(config::EngineConfig, const std::string& path);
 enum class Numbers { kSome, kNone /* weights are shapes only: the device computes nothing */ };
 Result<ModelChoice> choose_model(const config::EngineConfig&, const host::Registry&, Numbers);
 

@@ -6,6 +6,7 @@
 #include "base/thread_pool.hpp"
 #include "config/load.hpp"
 #include "execution/load_model.hpp"
+#include "execution/rank_swaps.hpp"
 #include "host/registry.hpp"
 #include "parallel/bytes.hpp"
 #include "parallel/launch.hpp"
@@ -93,7 +94,8 @@ class Session {
             parts.model.source.read_with(pool);
             PB_TRY(const auto runner, load_runner(c, parts, &ranks, clock));
             PB_CHECK(spoke_.post(MessageType::kReply, ""));
-            return steps(*runner, c.engine);
+            RankSwaps swaps({spoke_, rank_, c, registry, services, *runner});
+            return steps(*runner, swaps, c.engine);
         }();
         ended_ = ended_ || ranks.ended();
         return done;
@@ -101,7 +103,7 @@ class Session {
     bool ended() const { return ended_; }
 
   private:
-    Result<> steps(runner::ModelRunner& runner, const config::EngineSettings& settings) {
+    Result<> steps(runner::ModelRunner& runner, RankSwaps& swaps, const config::EngineSettings& settings) {
         const parallel::StepLimits limits{runner.facts().vocab_size, runner.facts().max_position, runner.num_blocks(),
                                           runner.batch_form(), runner.host_pages().slots(),
                                           settings.zero_freed_blocks};
@@ -111,6 +113,11 @@ class Session {
             PB_TRY(const Message m, spoke_.next());
             ended_ = m.type == MessageType::kEnd || m.type == MessageType::kQuit;
             if (ended_) return {};
+            const std::lock_guard held(swaps.device());
+            if (m.type == MessageType::kSwap) {
+                PB_CHECK(swaps.perform(m.bytes));
+                continue;
+            }
             if (m.type != MessageType::kStep) return fail("rank 0 sent something else than a step");
             parallel::ByteReader in(m.bytes);
             const auto number = in.get<uint64_t>();

@@ -8,7 +8,7 @@
 namespace patchbay::host {
 namespace {
 
-constexpr size_t kMaxRefusals = 64; // that wait for a step; more are only known to those who asked
+constexpr size_t kMaxReports = 64; // that wait for a step; more are only known to those who asked
 
 // "fcfs" of "fcfs/1": saved bytes are offered to components whose state has the same first word.
 std::string_view family_of(const char* state) {
@@ -90,7 +90,7 @@ std::shared_ptr<Swap> Slot::refuse(Identity to, const std::string& phase, const 
     sweep();
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Swap> swap(new Swap(kind_, transaction, current_.identity, std::move(to)));
-    note_refusal(swap->update([&](SwapRecord& r) {
+    note(swap->update([&](SwapRecord& r) {
         r.state = SwapState::kRefused;
         r.phase = phase;
         r.reason = bare(reason, r, phase);
@@ -111,11 +111,16 @@ void Slot::withdraw(const std::shared_ptr<Swap>& swap, const std::string& phase,
         r.reason = bare(reason, r, phase);
         candidate = std::move(swap->candidate_);
     });
-    if (withdrawn) note_refusal(record);
+    if (withdrawn) note(record);
 }
 
-void Slot::note_refusal(const SwapRecord& record) {
-    if (refusals_.size() < kMaxRefusals) refusals_.push_back(record);
+void Slot::report(const SwapRecord& record) {
+    const std::lock_guard lock(mutex_);
+    note(record);
+}
+
+void Slot::note(const SwapRecord& record) {
+    if (reports_.size() < kMaxReports) reports_.push_back(record);
     has_mail_ = true;
 }
 
@@ -142,15 +147,15 @@ void Slot::post(const std::shared_ptr<Swap>& swap, uint64_t not_before_ns) {
         line_.push_back({swap, not_before_ns});
         has_mail_ = true;
     } else if (turned_away) {
-        note_refusal(record);
+        note(record);
     }
 }
 
-std::vector<SwapRecord> Slot::take_refusals() {
+std::vector<SwapRecord> Slot::take_reports() {
     if (!has_mail_) return {};
     const std::lock_guard lock(mutex_);
     has_mail_ = !line_.empty();
-    return std::exchange(refusals_, {});
+    return std::exchange(reports_, {});
 }
 
 std::optional<uint64_t> Slot::due() const {
@@ -165,7 +170,7 @@ void Slot::take() {
     assert(!under_way_ && !line_.empty());
     under_way_ = std::move(line_.front().swap);
     line_.pop_front();
-    has_mail_ = !line_.empty() || !refusals_.empty();
+    has_mail_ = !line_.empty() || !reports_.empty();
 }
 
 uint64_t Slot::transaction() const { return under_way_ ? under_way_->record_.transaction : 0; }
@@ -225,21 +230,29 @@ SwapRecord Slot::begin_probation(uint64_t step, uint32_t steps, uint64_t since_n
         r.state = SwapState::kOnProbation;
         r.step = step;
         r.time_ns = since_ns;
-        r.pause_ns = clock_.now_ns() - since_ns;
+        r.pause_ns = std::max(r.pause_ns, clock_.now_ns() - since_ns);
     });
 }
 
-std::optional<SwapRecord> Slot::exchange(uint64_t step, uint32_t probation_steps,
-                                         const std::function<void(const Component&)>& greet) {
+std::optional<SwapRecord> Slot::exchange(uint64_t step, uint32_t probation_steps, const Greet& greet) {
     if (due() != uint64_t{0}) return std::nullopt;
     take();
-    const uint64_t start = clock_.now_ns();
+    return enter(step, probation_steps, clock_.now_ns(), greet);
+}
+
+const Component* Slot::candidate() const { return under_way_ ? under_way_->candidate_.get() : nullptr; }
+
+void Slot::note_pause(uint64_t ns) {
+    under_way_->update([&](SwapRecord& r) { r.pause_ns = std::max(r.pause_ns, ns); });
+}
+
+SwapRecord Slot::enter(uint64_t step, uint32_t probation_steps, uint64_t since_ns, const Greet& greet) {
     std::string phase;
     if (const Result<> handed_over = hand_over(phase); !handed_over)
         return turn_away(step, phase, handed_over.error());
     let_in();
     greet(current());
-    return begin_probation(step, probation_steps, start);
+    return begin_probation(step, probation_steps, since_ns);
 }
 
 std::optional<SwapRecord> Slot::pass(uint64_t step) {

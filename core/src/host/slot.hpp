@@ -43,6 +43,8 @@ class Slot {
     // Gets in line. It takes the slot at the first boundary not before `not_before_ns`, once those before it are
     // settled; beyond kMaxPendingSwaps it is refused.
     void post(const std::shared_ptr<Swap>&, uint64_t not_before_ns = 0);
+    // What the step's thread is to hear with its next boundary.
+    void report(const SwapRecord&);
     // Refuses one that is ready or in line, which leaves it. Nothing where it has come further.
     void withdraw(const std::shared_ptr<Swap>&, const std::string& phase, const std::string& reason);
 
@@ -63,11 +65,16 @@ class Slot {
     std::optional<uint64_t> due() const;
     // At a boundary: lets the next in line in, if it is due and alone. `greet` gives it what it has to know. Nothing
     // where nothing happened.
-    std::optional<SwapRecord> exchange(uint64_t step, uint32_t probation_steps,
-                                       const std::function<void(const Component&)>& greet);
-    // The same in parts, for several slots at one boundary. take(): the next in line, which is due. hand_over(): state,
-    // which changes nothing yet; a failure has a phase. Then either of the two that follow.
+    using Greet = std::function<void(const Component&)>;
+    std::optional<SwapRecord> exchange(uint64_t step, uint32_t probation_steps, const Greet&);
+    // The same in parts, of which some may come at later boundaries. take(): the next in line, which is due; from then
+    // on it is the candidate().
     void take();
+    const Component* candidate() const; // null: none was taken that has not entered yet
+    void note_pause(uint64_t ns);       // for it, at a boundary at which it did not enter
+    SwapRecord enter(uint64_t step, uint32_t probation_steps, uint64_t since_ns, const Greet&); // or turned away
+    // enter() in parts, for several slots at one boundary. hand_over(): state, which changes nothing yet; a failure has
+    // a phase. Then either of the two that follow.
     Result<> hand_over(std::string& phase);
     SwapRecord turn_away(uint64_t step, const std::string& phase, const std::string& reason);
     void let_in();
@@ -81,8 +88,8 @@ class Slot {
     std::optional<SwapRecord> pass(uint64_t step);
     // The predecessor is back; one must be on probation.
     SwapRecord roll_back(uint64_t step, const std::string& phase, const std::string& reason);
-    // Refusals that the step's thread has not heard of yet.
-    std::vector<SwapRecord> take_refusals();
+    // Refusals and what was given to report(), which the step's thread has not heard of yet.
+    std::vector<SwapRecord> take_reports();
 
   private:
     struct Occupant {
@@ -96,7 +103,7 @@ class Slot {
 
     void sweep();                                          // lets go of settled swaps
     static std::string bare(std::string text, const SwapRecord&, const std::string& call);
-    void note_refusal(const SwapRecord&);
+    void note(const SwapRecord&); // the mutex is held
 
     const std::string kind_;
     const UnreadState unread_;
@@ -111,7 +118,7 @@ class Slot {
     std::deque<InLine> line_;
     std::vector<std::shared_ptr<Swap>> settled_;  // kept for another thread to let go of
     std::vector<std::weak_ptr<Swap>> prepared_;
-    std::vector<SwapRecord> refusals_;
+    std::vector<SwapRecord> reports_;
 };
 
 }  // namespace patchbay::host

@@ -25,7 +25,7 @@ struct SwapRecord {
                                  // of either: together, where another one of its transaction was
     uint64_t step = 0;           // before which the slot changed hands; 0: it never did
     uint64_t time_ns = 0;        // then, on the engine's clock
-    uint64_t pause_ns = 0;       // what that took
+    uint64_t pause_ns = 0;       // what that took: of several boundaries, the longest
     uint64_t end_step = 0;       // in which it was committed, refused at the boundary or rolled back
 
     bool settled() const { return state >= SwapState::kCommitted; }

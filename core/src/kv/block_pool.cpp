@@ -37,6 +37,7 @@ std::vector<BlockId> BlockPool::free_list() const {
 
 void BlockPool::unlink(BlockId b) {
     Block& block = blocks_[b];
+    if (walk_next_ == b) walk_next_ = block.next;
     (block.previous == kNoBlock ? first_free_ : blocks_[block.previous].next) = block.next;
     (block.next == kNoBlock ? last_free_ : blocks_[block.next].previous) = block.previous;
     block.previous = block.next = kNoBlock;
@@ -49,6 +50,7 @@ void BlockPool::push_back(BlockId b) {
     block.previous = last_free_;
     (last_free_ == kNoBlock ? first_free_ : blocks_[last_free_].next) = b;
     last_free_ = b;
+    if (walking_ && walk_next_ == kNoBlock) walk_next_ = b;
     free_count_ += 1;
     cached_count_ += block.named;
 }
@@ -239,6 +241,21 @@ std::vector<CachedPage> BlockPool::cached_pages() const {
     for (BlockId b = first_free_; b != kNoBlock; b = blocks_[b].next)
         if (evictor_ && blocks_[b].named) out.push_back(cached_page(b));
     return out;
+}
+
+void BlockPool::begin_walk() {
+    walking_ = true;
+    walk_next_ = first_free_;
+}
+
+bool BlockPool::walk(size_t max_blocks, std::vector<CachedPage>& out) {
+    for (; max_blocks > 0 && walk_next_ != kNoBlock; --max_blocks) {
+        const BlockId b = walk_next_;
+        walk_next_ = blocks_[b].next;
+        if (blocks_[b].named) out.push_back(cached_page(b));
+    }
+    walking_ = walk_next_ != kNoBlock;
+    return walking_;
 }
 
 void BlockPool::choose_victims(uint64_t allocations) {

@@ -62,6 +62,10 @@ class BlockPool {
     uint64_t chosen_evictions() const { return chosen_evictions_; } // by the evictor
     void note_hit(BlockId); // a request has found it by its identity
     std::vector<CachedPage> cached_pages() const; // the one unused the longest first. O(free)
+    // The same in portions, between which blocks come and go: what is freed meanwhile comes last. walk() looks at so
+    // many free blocks; false: it has come to the end. One walk at a time.
+    void begin_walk();
+    bool walk(size_t max_blocks, std::vector<CachedPage>& out);
 
     // The time at which blocks are taken and freed. From the first call on, records how long each was held, until
     // take_residencies().
@@ -128,6 +132,8 @@ class BlockPool {
     std::vector<int32_t> tokens_; // (blocks, block_size) of named blocks
     std::unordered_map<BlockKey, BlockId, BlockKeyHash> by_key_; // the first block of each ring
     BlockId first_free_ = kNoBlock, last_free_ = kNoBlock;
+    bool walking_ = false;
+    BlockId walk_next_ = kNoBlock; // kNoBlock: what is freed next
     uint32_t free_count_ = 0, cached_count_ = 0;
     uint64_t evictions_ = 0, now_ns_ = 0;
     bool timing_ = false, noting_ = false;

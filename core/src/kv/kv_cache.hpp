@@ -64,6 +64,8 @@ class KvCache {
     KvCache(const KvCache&) = delete;
 
     const BlockPool& pool() const { return pool_; }
+    void begin_walk() { pool_.begin_walk(); } // over what is cached, as BlockPool's
+    bool walk(size_t max_blocks, std::vector<CachedPage>& out) { return pool_.walk(max_blocks, out); }
     const SwapSpace& swap_space() const { return swap_; }
     uint32_t block_size() const { return pool_.block_size(); }
     bool caches_prefixes() const { return caching_ == PrefixCaching::kOn; }

@@ -10,7 +10,7 @@
 
 namespace patchbay::parallel {
 
-inline constexpr uint16_t kProtocol = 1;               // of messages; ranks with another one are refused
+inline constexpr uint16_t kProtocol = 2;               // of messages; ranks with another one are refused
 inline constexpr size_t kMaxMessage = 64u << 20;      // bytes
 inline constexpr size_t kMaxBacklog = 256u << 20;     // bytes queued for a socket
 
@@ -29,6 +29,7 @@ enum class MessageType : uint16_t {
     kBegin,       // a session: what to load
     kGo,          // continue with what the replies agreed on
     kStep,        // number, batch
+    kSwap,        // what to do for a swap, in its turn between steps
     kEnd,         // the session is over: why, or empty
     kQuit,
     // both ways

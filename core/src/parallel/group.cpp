@@ -23,6 +23,10 @@ pb_status get(void* ctx, const char* key, void* out, uint64_t* bytes) {
 
 }  // namespace
 
+std::string swap_key(uint64_t number, uint32_t rank) {
+    return "swap " + std::to_string(number) + " of rank " + std::to_string(rank);
+}
+
 Result<std::unique_ptr<Group>> Group::begin(std::shared_ptr<Hub> hub, const Begin& what) {
     std::unique_ptr<Group> out(new Group(std::move(hub)));
     out->address_ = out->hub_->address();
@@ -81,6 +85,21 @@ Result<> Group::broadcast(const std::vector<runner::BatchRow>& rows, std::span<c
     PB_TRY(latest_.bytes, hub_->step(bytes_of(rows, copies)));
     latest_.ns = clock.now_ns() - start;
     return {};
+}
+
+Result<uint64_t> Group::order(RankSwap swap) {
+    swap.number = ++orders_;
+    PB_CHECK(hub_->broadcast(MessageType::kSwap, bytes_of(swap)));
+    return swap.number;
+}
+
+Result<> Group::done(uint64_t order) {
+    std::string failed;
+    for (const RankInfo& rank : hub_->ranks()) {
+        PB_TRY(const std::string why, hub_->take(swap_key(order, rank.rank)));
+        if (!why.empty() && failed.empty()) failed = text_of(rank) + ": " + why;
+    }
+    return failed.empty() ? Result<>() : Result<>(fail(failed));
 }
 
 }  // namespace patchbay::parallel

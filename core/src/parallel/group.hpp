@@ -1,8 +1,9 @@
 // Rank 0's part in serving one engine with several ranks. They load what it sends, agree, and compute each batch
 // that this rank computes. Made before the model is loaded; its end is theirs.
 #pragma once
-#include <memory>
+#include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@
 #include "runner/ranks.hpp"
 
 namespace patchbay::parallel {
+
+// Where the store has what a rank says of a RankSwap: empty, or why it cannot.
+std::string swap_key(uint64_t number, uint32_t rank);
 
 struct Broadcast { // of one step
     uint64_t bytes = 0, ns = 0;
@@ -36,6 +40,10 @@ class Group final : public runner::Ranks {
     std::string cause(const std::string& fault);
 
     Result<> broadcast(const std::vector<runner::BatchRow>&, std::span<const kv::PageCopy>, const Clock&);
+    // What the other ranks do for a swap, in its turn between steps. done(): of kPrepare and kUse, waits for all of
+    // them; the failure is the first one's. [any thread]
+    Result<uint64_t> order(RankSwap);
+    Result<> done(uint64_t order);
     const Broadcast& latest() const { return latest_; }
     std::vector<RankInfo> ranks() const { return hub_->ranks(); }
 
@@ -46,6 +54,7 @@ class Group final : public runner::Ranks {
     std::string address_;
     pb_group wire_{};
     Broadcast latest_;
+    std::atomic<uint64_t> orders_ = 0;
     std::string out_of_step_; // since this fault; empty: all ranks are at the same step
 };
 

@@ -211,14 +211,25 @@ Result<> Hub::set(const std::string& key, std::string value) {
     return {};
 }
 
-Result<std::string> Hub::get(const std::string& key) {
-    std::unique_lock lock(mutex_);
+Result<> Hub::wait_for(std::unique_lock<std::mutex>& lock, const std::string& key) {
     const bool over = changed_.wait_for(lock, std::chrono::nanoseconds(deadlines_.load),
                                         [&] { return !failure_.empty() || values_.contains(key); });
     if (!failure_.empty()) return fail(failure_);
     if (!over) return fail(StatusCode::kUnavailable,
                            "no rank has set '" + key + "' within " + seconds(deadlines_.load));
+    return {};
+}
+
+Result<std::string> Hub::get(const std::string& key) {
+    std::unique_lock lock(mutex_);
+    PB_CHECK(wait_for(lock, key));
     return values_.at(key);
+}
+
+Result<std::string> Hub::take(const std::string& key) {
+    std::unique_lock lock(mutex_);
+    PB_CHECK(wait_for(lock, key));
+    return std::move(values_.extract(key).mapped());
 }
 
 }  // namespace patchbay::parallel

@@ -73,6 +73,7 @@ class Hub {
     // The store.
     Result<> set(const std::string& key, std::string value);
     Result<std::string> get(const std::string& key);
+    Result<std::string> take(const std::string& key); // the same, and it is gone
 
     // Why the ranks cannot continue; empty: they can. explain() waits for the cause of a fault of this rank.
     std::string failure() const;
@@ -107,6 +108,7 @@ class Hub {
     void declare(const std::string& failure, Lasts);
 
     // ---- any thread, mutex held ----
+    Result<> wait_for(std::unique_lock<std::mutex>&, const std::string& key); // until it is stored
     void store(const std::string& key, std::string value);
     Result<> post_to_all(MessageType, std::string_view bytes);
     bool all_joined() const { return joined_ + 1 == size_; }

@@ -62,6 +62,41 @@ std::string difference(const std::vector<Fact>& ours, const std::vector<Fact>& t
     return "";
 }
 
+std::string bytes_of(const RankSwap& s) {
+    ByteWriter out;
+    out.put(s.number);
+    out.put(static_cast<uint8_t>(s.slot));
+    out.put(static_cast<uint8_t>(s.verb));
+    out.put(s.candidate);
+    for (const std::string* text : {&s.plugin, &s.library, &s.sha256, &s.weights, &s.identity})
+        out.put(std::string_view(*text));
+    out.put(static_cast<uint32_t>(s.settings.size()));
+    for (const auto& [key, value] : s.settings) {
+        out.put(std::string_view(key));
+        out.put(std::string_view(value));
+    }
+    return std::string(out.bytes());
+}
+
+Result<RankSwap> read_swap(std::string_view bytes) {
+    ByteReader in(bytes);
+    RankSwap out;
+    out.number = in.get<uint64_t>();
+    const auto slot = in.get<uint8_t>(), verb = in.get<uint8_t>();
+    out.candidate = in.get<uint64_t>();
+    for (std::string* text : {&out.plugin, &out.library, &out.sha256, &out.weights, &out.identity}) *text = in.text();
+    for (auto n = std::min(in.get<uint32_t>(), kMaxItems); n > 0 && !in.torn(); --n) {
+        std::string key = in.text();
+        out.settings[std::move(key)] = in.text();
+    }
+    PB_CHECK(in.done("a swap"));
+    if (slot > static_cast<uint8_t>(RankSwap::Slot::kModel) || verb > static_cast<uint8_t>(RankSwap::Verb::kDrop))
+        return fail("a swap is of slot " + std::to_string(slot) + " and verb " + std::to_string(verb));
+    out.slot = static_cast<RankSwap::Slot>(slot);
+    out.verb = static_cast<RankSwap::Verb>(verb);
+    return out;
+}
+
 std::string bytes_of(const std::vector<runner::BatchRow>& rows, std::span<const kv::PageCopy> copies) {
     ByteWriter out;
     out.put(static_cast<uint32_t>(copies.size()));

@@ -1,6 +1,7 @@
 // Messages between ranks that serve one engine: what to load, whether all have the same, and the batches.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,28 @@ std::string bytes_of(const std::vector<Fact>&);
 Result<std::vector<Fact>> read_facts(std::string_view);
 // "model 'x' is abc on rank 0, def there"; empty: they are equal.
 std::string difference(const std::vector<Fact>& ours, const std::vector<Fact>& theirs);
+
+// From rank 0, in its turn between two steps: what the other ranks do for a swap of what they compute with.
+struct RankSwap {
+    enum class Slot : uint8_t { kAttention, kModel };
+    enum class Verb : uint8_t {
+        kPrepare, // make a candidate and check it; of a model: load its weights while steps go on
+        kUse,     // it takes the slot
+        kForget,  // the one before it does not come back
+        kDrop,    // it is not needed any more
+    };
+
+    uint64_t number = 0; // of this message
+    Slot slot = Slot::kAttention;
+    Verb verb = Verb::kUse;
+    uint64_t candidate = 0; // 0: what the engine was started with
+    // ---- of kPrepare ----
+    std::string plugin, library, sha256;
+    std::map<std::string, std::string> settings;
+    std::string weights, identity; // of a model: their folder or file, and as weights::model_identity()
+};
+std::string bytes_of(const RankSwap&);
+Result<RankSwap> read_swap(std::string_view);
 
 // The rows of a step, and the data that they refer to.
 class StepRows {

@@ -17,8 +17,9 @@ bool equal(const pb_kv_spec& a, const pb_kv_spec& b) {
 }
 
 Result<> unlike(const char* what, uint32_t got, uint32_t expected) {
-    return fail(std::string("it has ") + what + " " + std::to_string(got) + ", expected " + std::to_string(expected) +
-                " as the model that runs (start the engine with it)");
+    return fail(StatusCode::kUnsupported, std::string("it has ") + what + " " + std::to_string(got) + ", expected " +
+                                              std::to_string(expected) +
+                                              " as the model that runs (start the engine with it)");
 }
 
 }  // namespace
@@ -41,12 +42,19 @@ Result<> ModelRunner::check_like(const host::Component& model, const pb_model_fa
             return fail("its layer " + std::to_string(layer) + (kv.sinks ? " has" : " has no") +
                         " attention sinks, unlike that of the model that runs (start the engine with it)");
         if (!equal(kv, kv_->layers()[layer]))
-            return fail("its layer " + std::to_string(layer) + " keeps other KV than that of the model that runs (" +
-                        std::to_string(kv.kv_heads) + " heads of " + std::to_string(kv.head_dim) + ", expected " +
-                        std::to_string(kv_->layers()[layer].kv_heads) + " of " +
-                        std::to_string(kv_->layers()[layer].head_dim) + "; start the engine with it)");
+            return fail(StatusCode::kUnsupported,
+                        "its layer " + std::to_string(layer) + " keeps other KV than that of the model that runs (" +
+                            std::to_string(kv.kv_heads) + " heads of " + std::to_string(kv.head_dim) + ", expected " +
+                            std::to_string(kv_->layers()[layer].kv_heads) + " of " +
+                            std::to_string(kv_->layers()[layer].head_dim) + "; start the engine with it)");
     }
     return {};
+}
+
+Result<pb_model_facts> ModelRunner::read_like(const host::Component& model, const weights::FlatConfig& config) const {
+    PB_TRY(const pb_model_facts facts, read_facts(model, config, reader_));
+    PB_CHECK(check_like(model, facts));
+    return facts;
 }
 
 Result<std::unique_ptr<LoadedWeights>> ModelRunner::load_beside(const host::Component& model,
@@ -54,16 +62,21 @@ Result<std::unique_ptr<LoadedWeights>> ModelRunner::load_beside(const host::Comp
                                                                 const weights::WeightSource& source,
                                                                 const weights::WeightForm& form,
                                                                 const BetweenSteps& run) {
-    PB_TRY(const pb_model_facts facts, read_facts(model, config, reader_));
-    PB_CHECK(check_like(model, facts));
+    PB_TRY(const pb_model_facts facts, read_like(model, config));
     auto out = std::make_unique<LoadedWeights>();
     out->facts = facts;
     for (const pb_kv_spec& kv : kv_->layers()) out->work.attention_flop += uint64_t{4} * kv.heads * kv.head_dim;
-    if (const Result<> done = load_weights(model, source, form, *out, run); !done) {
-        run([&] { release(*out); });
-        return done.failure();
-    }
-    return out;
+    const auto loaded = [&] {
+        try {
+            return load_weights(model, source, form, *out, run);
+        } catch (...) {
+            run([&] { release(*out); });
+            throw;
+        }
+    }();
+    if (loaded) return out;
+    run([&] { release(*out); });
+    return loaded.failure();
 }
 
 void ModelRunner::use_model(const host::Component& model, LoadedWeights& weights) {

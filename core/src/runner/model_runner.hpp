@@ -130,6 +130,8 @@ class ModelRunner {
 
     // ---- another model whose layers keep the same KV, between steps, of which none is in flight ----
     std::unique_ptr<host::Component> give_model() { return std::move(own_model_); } // to outlive its last pass
+    // Whether its layers keep the same KV, and its vocabulary is the same. [any thread] kUnsupported: neither.
+    Result<pb_model_facts> read_like(const host::Component& model, const weights::FlatConfig&) const;
     // Has the model read its configuration and loads its weights beside those in use: on any thread, beside steps, but
     // for what is given to `run`.
     Result<std::unique_ptr<LoadedWeights>> load_beside(const host::Component& model, const weights::FlatConfig&,

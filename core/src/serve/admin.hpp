@@ -26,18 +26,23 @@ struct AdminOptions {
     bool required = true; // else the server does without where the address cannot be had, and logs why
 };
 
+struct ShownModel {
+    std::string name, path;
+    engine::EngineFacts facts; // at its start
+};
+
 struct Controlled { // what is controlled; all of it outlives the Admin
     service::LiveEngine& engine;
     SlotJournal& journal;
     ServeMetrics& metrics;
-    const std::string model_name, model_path;
+    std::function<ShownModel()> model; // that runs now
     const std::string task; // what the engine runs for: "serve", "generate", "run quickstart, variant sjf, repeat 3"
-    const engine::EngineFacts facts; // at start
     const std::string version;
     std::function<void()> drain;
     std::function<HttpResponse()> metrics_text;
     // What was changed, in words: a swap that was not refused, a setting. May be empty. [any thread]
     std::function<void(const std::string&)> on_change{};
+    ModelReplacement* replacement = nullptr; // null: a model that needs a new engine is refused
 };
 
 class Admin {

@@ -74,11 +74,12 @@ Json status_json(const StatusInputs& in) {
     const engine::StepReport& last = in.service.last;
     const bool stepped = in.service.steps > 0;
     const SlotStatus* const model = in.journal.slot("model");
-    const bool swapped = model && model->generation > 1;
+    const ShownModel shown = c.model();
+    const bool swapped = model && model->generation > 1 && model->identity.name != shown.path;
     Json slots = Json::array(), configuration = Json::array(), pending = Json::array(), ended = Json::array();
     for (const SlotStatus& slot : in.journal.slots) slots.push_back(slot_json(slot));
     for (const EffectiveSetting& s :
-         effective_settings(in.requested, c.facts, in.journal, stepped ? &last : nullptr))
+         effective_settings(in.requested, shown.facts, in.journal, stepped ? &last : nullptr))
         configuration.push_back(
             {{"key", s.key}, {"requested", s.requested}, {"effective", s.effective}, {"reason", s.reason}});
     for (const PendingSwap& p : in.pending)
@@ -93,16 +94,16 @@ Json status_json(const StatusInputs& in) {
             {"pid", getpid()},
             {"task", c.task},
             {"model",
-             {{"name", c.model_name},
-              {"path", swapped ? model->identity.name : c.model_path},
-              {"identity", swapped ? Json() : Json(c.facts.model_identity)},
-              {"architecture", c.facts.architecture},
-              {"max_model_len", c.facts.max_model_len}}},
+             {{"name", shown.name},
+              {"path", swapped ? model->identity.name : shown.path},
+              {"identity", swapped ? Json() : Json(shown.facts.model_identity)},
+              {"architecture", shown.facts.architecture},
+              {"max_model_len", shown.facts.max_model_len}}},
             {"slots", std::move(slots)},
             {"configuration", std::move(configuration)},
             {"queues",
              {{"running", last.running_requests}, {"waiting", last.waiting_requests}, {"inbox", in.service.inbox}}},
-            {"pages", pages_json(c.facts, last, stepped)},
+            {"pages", pages_json(shown.facts, last, stepped)},
             {"new_builds", std::move(builds)},
             {"steps", in.service.steps},
             {"swaps", {{"pending", std::move(pending)}, {"last", std::move(ended)}}}};

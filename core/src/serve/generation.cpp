@@ -20,7 +20,7 @@ std::unique_ptr<Reply> reply_for(const GenerationRequest& request, const ServedM
 Generation::Generation(Context context, std::shared_ptr<Exchange> exchange, GenerationRequest request, std::string id,
                        int64_t created, std::shared_ptr<void> permit)
     : context_(std::move(context)), exchange_(std::move(exchange)), request_(std::move(request)),
-      reply_(reply_for(request_, context_.model, std::move(id), created)),
+      reply_(reply_for(request_, *context_.model, std::move(id), created)),
       choices_(request_.prompts.size() * request_.sampling.n), permit_(std::move(permit)) {}
 
 void Generation::start(uint32_t tenant) {

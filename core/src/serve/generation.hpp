@@ -19,7 +19,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   public:
     struct Context {
         service::EngineThread& engine;
-        const ServedModel& model;
+        std::shared_ptr<const ServedModel> model;
         std::function<void(const HttpResponse&)> answered; // before it is sent; a stream: when it begins
         ServeMetrics& metrics;
     };

@@ -15,8 +15,10 @@ std::vector<PendingSwap> parts_of(const SwapOrder& order, const char* state) {
 
 }  // namespace
 
-LiveSwaps::LiveSwaps(service::LiveEngine& engine, SlotJournal& journal, std::shared_ptr<SlotLedger> ledger)
-    : engine_(engine), journal_(journal), ledger_(std::move(ledger)), thread_([this] { loop(); }) {}
+LiveSwaps::LiveSwaps(service::LiveEngine& engine, SlotJournal& journal, std::shared_ptr<SlotLedger> ledger,
+                     ModelReplacement* replacement)
+    : engine_(engine), journal_(journal), ledger_(std::move(ledger)), replacement_(replacement),
+      thread_([this] { loop(); }) {}
 
 LiveSwaps::~LiveSwaps() { stop(); }
 
@@ -103,6 +105,7 @@ void LiveSwaps::perform(const SwapOrder& order) {
     }
     std::vector<engine::SwapRequest> requests;
     for (const SwapOrder::Part& p : order.parts) requests.push_back({p.slot, p.choice, *order.registry, prober_});
+    if (needs_new_engine(requests)) return replace_model(order);
     const auto swaps = engine_.swap_together(requests);
     {
         const std::lock_guard lock(mutex_);
@@ -111,6 +114,27 @@ void LiveSwaps::perform(const SwapOrder& order) {
         for (size_t i = 0; i < swaps.size(); ++i) posted_.push_back({order.parts[i].choice.plugin, swaps[i]});
     }
     order.done(outcome_of(swaps));
+}
+
+bool LiveSwaps::needs_new_engine(const std::vector<engine::SwapRequest>& requests) {
+    return replacement_ && requests.size() == 1 && requests.front().slot == engine::SwapSlot::kModel &&
+           replacement_->is_needed(requests.front());
+}
+
+// What was on probation in the engine that goes stays in the one that comes: nothing of it is pending any more.
+void LiveSwaps::replace_model(const SwapOrder& order) {
+    const auto record = replacement_->replace(order.parts.front().choice.plugin, *order.registry, [this] {
+        const std::lock_guard lock(mutex_);
+        for (PendingSwap& p : preparing_) p.state = "draining";
+    });
+    std::list<Posted> gone; // destroyed without the lock
+    {
+        const std::lock_guard lock(mutex_);
+        preparing_.clear();
+        if (record && record->state == host::SwapState::kCommitted) gone.swap(posted_);
+    }
+    if (record) order.done(std::vector{*record});
+    else order.done(record.failure());
 }
 
 Result<std::vector<host::SwapRecord>> LiveSwaps::outcome_of(const std::vector<std::shared_ptr<host::Swap>>& swaps) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "host/prober.hpp"
+#include "serve/model_replacement.hpp"
 #include "serve/slot_journal.hpp"
 #include "serve/slot_ledger.hpp"
 #include "service/live_engine.hpp"
@@ -31,15 +32,15 @@ struct SwapOrder {
 };
 
 struct PendingSwap {
-    std::string kind, plugin, state; // state: queued, preparing, or a swap's
+    std::string kind, plugin, state; // state: queued, preparing, draining (for a new engine), or a swap's
 };
 
 class LiveSwaps {
   public:
     static constexpr size_t kMaxQueued = 64;
 
-    // Both outlive it. ledger: null: no supervisor wants to know.
-    LiveSwaps(service::LiveEngine&, SlotJournal&, std::shared_ptr<SlotLedger> ledger);
+    // All outlive it. ledger: null: no supervisor wants to know. replacement: null: there is none.
+    LiveSwaps(service::LiveEngine&, SlotJournal&, std::shared_ptr<SlotLedger> ledger, ModelReplacement*);
     ~LiveSwaps(); // stop()
     Result<> add(SwapOrder); // refused: too many are queued, or it was stopped
     // Those whose end no step up to this one has reported, so that a swap is pending until it is among the ended ones.
@@ -55,11 +56,14 @@ class LiveSwaps {
     Result<> note(const SwapOrder&); // for the supervisor; refused: what ended a server before
     void loop();
     void perform(const SwapOrder&);
+    bool needs_new_engine(const std::vector<engine::SwapRequest>&);
+    void replace_model(const SwapOrder&);
     Result<std::vector<host::SwapRecord>> outcome_of(const std::vector<std::shared_ptr<host::Swap>>&);
 
     service::LiveEngine& engine_;
     SlotJournal& journal_;
     const std::shared_ptr<SlotLedger> ledger_;
+    ModelReplacement* const replacement_;
     host::Prober prober_;
 
     std::mutex mutex_; // of what follows

@@ -51,9 +51,13 @@ Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, std:
 
 Result<> Server::start_admin() {
     if (!options_.admin) return {};
-    auto admin = Admin::start(*options_.admin,
-                              {*engine_, journal_, metrics_, model_.names.front(), model_.root, "serve", facts_,
-                               options_.version, [this] { drain(); }, [this] { return metrics_text(); }});
+    const auto model = [this] {
+        const auto serving = gate_.serving();
+        return ShownModel{serving->model.names.front(), serving->model.root, serving->facts};
+    };
+    auto admin = Admin::start(*options_.admin, {*engine_, journal_, metrics_, model, "serve", options_.version,
+                                                [this] { drain(); }, [this] { return metrics_text(); }, {},
+                                                replacement_.get()});
     if (admin) admin_ = *std::move(admin);
     else if (options_.admin->required) return admin.failure();
     else spdlog::warn("there is no admin address: {}", admin.error());
@@ -62,32 +66,42 @@ Result<> Server::start_admin() {
 
 Server::Server(const ServerOptions& options, std::unique_ptr<engine::Engine> engine, ServedModel model,
                metrics::Metrics& metrics)
-    : options_(options), model_(std::move(model)), facts_(engine->facts()), metrics_(metrics),
-      journal_(facts_.plugins), routes_(routes(), options.api_keys, metrics_),
-      engine_metrics_(metrics, engine->facts(), options.version), tenant_tokens_(metrics),
+    : options_(options), gate_({std::move(model), engine->facts()}), metrics_(metrics), all_metrics_(metrics),
+      journal_(engine->facts().plugins), routes_(routes(), options.api_keys, metrics_), tenant_tokens_(metrics),
       key_limits_(options.key_limits, [] { return RealClock().now_ns(); }) {
-    if (options.vllm_metrics) vllm_metrics_.emplace(metrics, model_.names.front(), engine->facts());
-    if (options.ledger) options.ledger->first(facts_.plugins);
+    observe(engine->facts(), gate_.serving()->model);
+    if (options.ledger) options.ledger->first(engine->facts().plugins);
     service::EngineThreadOptions observers;
     observers.on_request = [this](engine::RequestId id, const engine::Request& r) {
-        engine_metrics_.on_request(id, r.arrival_ns, static_cast<uint32_t>(r.prompt.size()), r.sampling.n);
+        engine_metrics_->on_request(id, r.arrival_ns, static_cast<uint32_t>(r.prompt.size()), r.sampling.n);
         tenant_tokens_.on_request(id, r);
         if (vllm_metrics_) vllm_metrics_->on_request(id, r);
     };
     observers.on_output = [this](const engine::RequestOutput& out) {
-        engine_metrics_.on_output(out);
+        engine_metrics_->on_output(out);
         tenant_tokens_.on_output(out);
         if (vllm_metrics_) vllm_metrics_->on_output(out);
     };
     observers.on_step = [this](const engine::StepReport& report) {
-        engine_metrics_.on_step(report);
+        engine_metrics_->on_step(report);
         journal_.on_step(report);
         if (options_.ledger)
             for (const host::SwapRecord& r : report.swaps) options_.ledger->settled(r);
         if (vllm_metrics_) vllm_metrics_->on_step(report);
     };
+    observers.max_hang_s = options.max_hang_s;
     observers.max_inbox = std::max<size_t>(options.max_requests, 4096);
     engine_ = std::make_unique<service::EngineThread>(std::move(engine), std::move(observers));
+    replacement_ = std::make_unique<ModelReplacement>(ModelReplacement::Parts{
+        *engine_, gate_, journal_, options.make_engine,
+        [this](const engine::Engine& now, const ServedModel& served) { observe(now.facts(), served); }});
+}
+
+void Server::observe(const engine::EngineFacts& facts, const ServedModel& model) {
+    engine_metrics_.reset(); // what is about the present ends with it
+    engine_metrics_.emplace(all_metrics_, facts, options_.version);
+    vllm_metrics_.reset();
+    if (options_.vllm_metrics) vllm_metrics_.emplace(all_metrics_, model.names.front(), facts);
 }
 
 Server::~Server() { stop(); }
@@ -104,6 +118,7 @@ void Server::drain() {
     const std::lock_guard lock(mutex_);
     if (draining_.exchange(true)) return;
     drainer_ = std::thread([this] {
+        gate_.wait_until_calm(); // those that wait for another model are under way, too
         engine_->drain();
         http_->stop_listening();
         http_->wait_until_closed(); // of each connection the last answer is sent, or its deadline has passed
@@ -119,6 +134,7 @@ void Server::stop() {
     if (engine_) engine_->stop(); // no stream calls back after this
     if (admin_) admin_->stop();
     if (http_) http_->stop();
+    gate_.end();
     const std::lock_guard lock(mutex_);
     if (drainer_.joinable()) drainer_.join();
 }
@@ -158,8 +174,7 @@ void Server::completions(const std::shared_ptr<Exchange>& e) { generate(e, read_
 void Server::chat_completions(const std::shared_ptr<Exchange>& e) { generate(e, read_chat, "chatcmpl-"); }
 void Server::embeddings(const std::shared_ptr<Exchange>& e) { generate(e, read_embedding, "embd-"); }
 
-void Server::generate(const std::shared_ptr<Exchange>& exchange, ReadRequest (*read)(const Json&, const ServedModel&),
-                      const char* id_prefix) {
+void Server::generate(const std::shared_ptr<Exchange>& exchange, Read read, const char* id_prefix) {
     if (draining_) {
         metrics_.on_rejection("draining");
         return routes_.refuse(exchange,
@@ -167,11 +182,19 @@ void Server::generate(const std::shared_ptr<Exchange>& exchange, ReadRequest (*r
     }
     std::shared_ptr<void> held = admit(exchange);
     if (!held) return;
-    const auto work = [this, exchange, read, id_prefix, held = std::move(held)] {
+    const auto go_on = [this, exchange, read, id_prefix, held = std::move(held)](const ModelGate::Entered& entered) {
+        read_and_submit(exchange, read, id_prefix, held, entered);
+    };
+    gate_.enter(go_on);
+}
+
+void Server::read_and_submit(const std::shared_ptr<Exchange>& exchange, Read read, const char* id_prefix,
+                             std::shared_ptr<void> held, ModelGate::Entered entered) {
+    const auto work = [this, exchange, read, id_prefix, held = std::move(held), entered = std::move(entered)] {
         const uint64_t begin = RealClock().now_ns();
         auto body = parse_body(exchange->request().body);
         if (!body) return routes_.refuse(exchange, body.failure());
-        ReadRequest got = read(*body, model_);
+        ReadRequest got = read(*body, entered.serving->model);
         metrics_.on_tokenized(RealClock().now_ns() - begin);
         if (got.refusal) return routes_.refuse(exchange, got.refusal->failure, got.refusal->param);
         const auto& structure = got.request.sampling.structured_outputs;
@@ -179,8 +202,8 @@ void Server::generate(const std::shared_ptr<Exchange>& exchange, ReadRequest (*r
             if (const auto compiled = engine_->compile_grammar(*structure); !compiled)
                 return routes_.refuse(exchange, refused_as(StatusCode::kInvalid, compiled).failure(),
                                       "structured_outputs");
-        exchange->post([this, exchange, id_prefix, held, request = std::move(got.request)]() mutable {
-            submit(exchange, std::move(request), id_prefix, std::move(held));
+        exchange->post([this, exchange, id_prefix, held, entered, request = std::move(got.request)]() mutable {
+            submit(exchange, std::move(request), id_prefix, std::move(held), entered.serving);
         });
     };
     // What may take long is not done on a thread that serves connections.
@@ -193,20 +216,21 @@ void Server::generate(const std::shared_ptr<Exchange>& exchange, ReadRequest (*r
 }
 
 void Server::submit(const std::shared_ptr<Exchange>& exchange, GenerationRequest request, const char* id_prefix,
-                    std::shared_ptr<void> held) {
+                    std::shared_ptr<void> held, const std::shared_ptr<const Serving>& serving) {
     const std::string_view given = exchange->request().header("x-request-id");
     const bool usable = !given.empty() && given.size() <= 64 &&
                         std::all_of(given.begin(), given.end(), [](char c) { return c > ' ' && c < 0x7F; });
     char number[20];
     std::snprintf(number, sizeof number, "%llx", static_cast<unsigned long long>(next_id_++));
-    std::string id = id_prefix + (usable ? std::string(given) : std::to_string(model_.created) + "-" + number);
+    std::string id = id_prefix + (usable ? std::string(given) : std::to_string(serving->model.created) + "-" + number);
     const auto answered = [this, route = routes_.name_of(exchange->request().path)](const HttpResponse& response) {
         metrics_.on_answer(route, response.status);
         if (response.status == 429) metrics_.on_rejection("busy");
     };
     const uint32_t key = *routes_.keys().find(exchange->request());
     if (options_.prefix_cache_per_key) request.cache_salt = "key " + std::to_string(key) + ": " + request.cache_salt;
-    std::make_shared<Generation>(Generation::Context{*engine_, model_, answered, metrics_}, exchange,
+    const std::shared_ptr<const ServedModel> model(serving, &serving->model);
+    std::make_shared<Generation>(Generation::Context{*engine_, model, answered, metrics_}, exchange,
                                  std::move(request), std::move(id), static_cast<int64_t>(std::time(nullptr)),
                                  std::move(held))
         ->start(key);

@@ -14,9 +14,10 @@
 #include "serve/fields.hpp"
 #include "serve/generation.hpp"
 #include "serve/key_limits.hpp"
+#include "serve/model_gate.hpp"
+#include "serve/model_replacement.hpp"
 #include "serve/routes.hpp"
 #include "serve/serve_metrics.hpp"
-#include "serve/served_model.hpp"
 #include "serve/tenant_tokens.hpp"
 #include "serve/vllm_metrics.hpp"
 #include "service/engine_thread.hpp"
@@ -33,6 +34,8 @@ struct ServerOptions {
     std::string version;
     std::optional<AdminOptions> admin; // none: nothing controls it while it runs
     std::shared_ptr<SlotLedger> ledger; // null: there is no supervisor
+    uint32_t max_hang_s = 0;  // as EngineThreadOptions
+    MakeEngine make_engine; // for a model that only a new engine can run; empty: there is no way to
 };
 
 class Server {
@@ -57,6 +60,7 @@ class Server {
   private:
     Server(const ServerOptions&, std::unique_ptr<engine::Engine>, ServedModel, metrics::Metrics&);
     Result<> start_admin();
+    void observe(const engine::EngineFacts&, const ServedModel&); // whose metrics are to come
     std::vector<Route> routes(); // server_routes.cpp
 
     // ---- operators (server_routes.cpp) ----
@@ -73,21 +77,23 @@ class Server {
     void completions(const std::shared_ptr<Exchange>&);
     void chat_completions(const std::shared_ptr<Exchange>&);
     void embeddings(const std::shared_ptr<Exchange>&);
-    void generate(const std::shared_ptr<Exchange>&, ReadRequest (*read)(const Json&, const ServedModel&),
-                  const char* id_prefix);
+    using Read = ReadRequest (*)(const Json&, const ServedModel&);
+    void generate(const std::shared_ptr<Exchange>&, Read, const char* id_prefix);
+    void read_and_submit(const std::shared_ptr<Exchange>&, Read, const char* id_prefix, std::shared_ptr<void> permit,
+                         ModelGate::Entered);
     void submit(const std::shared_ptr<Exchange>&, GenerationRequest, const char* id_prefix,
-                std::shared_ptr<void> permit);
+                std::shared_ptr<void> permit, const std::shared_ptr<const Serving>&);
     std::shared_ptr<void> permit(); // null: too many are under way
     // What a request holds while it is under way; null: it is refused, and answered so.
     std::shared_ptr<void> admit(const std::shared_ptr<Exchange>&);
 
     const ServerOptions options_;
-    const ServedModel model_;
-    const engine::EngineFacts facts_; // at start
+    ModelGate gate_;
     ServeMetrics metrics_;
+    metrics::Metrics& all_metrics_;
     SlotJournal journal_;
     const Routes routes_;
-    engine::EngineMetrics engine_metrics_;
+    std::optional<engine::EngineMetrics> engine_metrics_; // changed by the engine's thread
     TenantTokens tenant_tokens_;
     std::optional<VllmMetrics> vllm_metrics_;
     KeyLimits key_limits_;
@@ -99,6 +105,7 @@ class Server {
     std::thread drainer_; // under the mutex
     struct Signals;
     std::unique_ptr<service::EngineThread> engine_;
+    std::unique_ptr<ModelReplacement> replacement_;
     std::unique_ptr<HttpServer> http_;
     std::unique_ptr<Admin> admin_;
     std::unique_ptr<Signals> signals_;

@@ -53,29 +53,32 @@ void Server::metrics_page(const std::shared_ptr<Exchange>& exchange) { routes_.a
 void Server::dashboard(const std::shared_ptr<Exchange>& exchange) { routes_.answer(exchange, dashboard_page()); }
 
 void Server::models(const std::shared_ptr<Exchange>& exchange) {
+    const auto serving = gate_.serving();
+    const ServedModel& model = serving->model;
     const auto model_json = [&](const std::string& name) -> Json {
-        return {{"id", name},           {"object", "model"},   {"created", model_.created}, {"owned_by", "patchbay"},
-                {"root", model_.root}, {"parent", nullptr}, {"max_model_len", model_.max_model_len}};
+        return {{"id", name},           {"object", "model"},   {"created", model.created}, {"owned_by", "patchbay"},
+                {"root", model.root}, {"parent", nullptr}, {"max_model_len", model.max_model_len}};
     };
     constexpr std::string_view kOne = "/v1/models/";
     const std::string_view path = exchange->request().path;
     if (path.starts_with(kOne)) {
-        for (const std::string& name : model_.names)
+        for (const std::string& name : model.names)
             if (path.substr(kOne.size()) == name) return routes_.answer(exchange, {200, dumped(model_json(name))});
         return routes_.refuse(exchange,
                               fail(StatusCode::kNotFound, "the model '" + printable(path.substr(kOne.size())) +
-                                                      "' does not exist, expected '" + model_.names.front() + "'"));
+                                                      "' does not exist, expected '" + model.names.front() + "'"));
     }
     Json list = Json::array();
-    for (const std::string& name : model_.names) list.push_back(model_json(name));
+    for (const std::string& name : model.names) list.push_back(model_json(name));
     routes_.answer(exchange, {200, dumped({{"object", "list"}, {"data", std::move(list)}})});
 }
 
 void Server::tokenize(const std::shared_ptr<Exchange>& exchange) {
-    exchange->offload([this, exchange] {
+    exchange->offload([this, exchange, serving = gate_.serving()] {
+        const ServedModel& model = serving->model;
         const auto body = parse_body(exchange->request().body);
         if (!body) return routes_.refuse(exchange, body.failure());
-        if (!model_.tokenizer)
+        if (!model.tokenizer)
             return routes_.refuse(exchange, fail(StatusCode::kUnsupported, "the model has no tokenizer"));
         Fields f(*body);
         std::string text;
@@ -83,38 +86,39 @@ void Server::tokenize(const std::shared_ptr<Exchange>& exchange) {
         f.read("add_special_tokens", special);
         f.read("return_token_strs", strings);
         if (f.has("messages")) {
-            RenderedChat chat = render_chat(*body, model_);
+            RenderedChat chat = render_chat(*body, model);
             f.keep(std::move(chat.refusal));
             text = std::move(chat.text);
         } else if (f.has("prompt")) f.read("prompt", text);
         else f.refuse("prompt", "is missing, expected it or 'messages'");
         if (const auto& refusal = f.refusal()) return routes_.refuse(exchange, refusal->failure, refusal->param);
-        const auto tokens = special ? model_.tokenizer->encode(text) : model_.tokenizer->encode_inside(text);
-        Json out{{"count", tokens.size()}, {"max_model_len", model_.max_model_len}, {"tokens", tokens}};
+        const auto tokens = special ? model.tokenizer->encode(text) : model.tokenizer->encode_inside(text);
+        Json out{{"count", tokens.size()}, {"max_model_len", model.max_model_len}, {"tokens", tokens}};
         if (strings) {
             Json& list = out["token_strs"] = Json::array();
-            for (const engine::TokenId id : tokens) list.push_back(std::string(model_.tokenizer->token_bytes(id)));
+            for (const engine::TokenId id : tokens) list.push_back(std::string(model.tokenizer->token_bytes(id)));
         }
         routes_.answer(exchange, {200, dumped(out)});
     });
 }
 
 void Server::detokenize(const std::shared_ptr<Exchange>& exchange) {
-    exchange->offload([this, exchange] {
+    exchange->offload([this, exchange, serving = gate_.serving()] {
+        const ServedModel& model = serving->model;
         const auto body = parse_body(exchange->request().body);
         if (!body) return routes_.refuse(exchange, body.failure());
-        if (!model_.tokenizer)
+        if (!model.tokenizer)
             return routes_.refuse(exchange, fail(StatusCode::kUnsupported, "the model has no tokenizer"));
         Fields f(*body);
         std::vector<engine::TokenId> tokens;
         if (!f.has("tokens")) f.refuse("tokens", "is missing");
         f.read("tokens", tokens);
         for (const engine::TokenId id : tokens)
-            if (id < 0 || static_cast<uint32_t>(id) >= model_.vocab_size)
+            if (id < 0 || static_cast<uint32_t>(id) >= model.vocab_size)
                 f.refuse("tokens",
-                         "token " + std::to_string(id) + ", expected 0 to " + std::to_string(model_.vocab_size - 1));
+                         "token " + std::to_string(id) + ", expected 0 to " + std::to_string(model.vocab_size - 1));
         if (const auto& refusal = f.refusal()) return routes_.refuse(exchange, refusal->failure, refusal->param);
-        routes_.answer(exchange, {200, dumped({{"prompt", model_.tokenizer->decode(tokens)}})});
+        routes_.answer(exchange, {200, dumped({{"prompt", model.tokenizer->decode(tokens)}})});
     });
 }
 

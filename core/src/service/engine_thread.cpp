@@ -1,7 +1,14 @@
 #include "service/engine_thread.hpp"
 
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+
+#include <csignal>
 #include <future>
+#include <optional>
 #include <utility>
+
+#include "base/call_watch.hpp"
 
 namespace patchbay::service {
 
@@ -33,13 +40,34 @@ void EngineThread::abort(const std::shared_ptr<Stream>& stream) {
     {
         const std::lock_guard lock(mutex_);
         if (status_.state == ServiceState::kStopped || status_.state == ServiceState::kFailed) return;
-        tasks_.push_back([stream](engine::Engine& engine) {
-            if (const std::lock_guard guard(stream->mutex_); !stream->id_) return; // refused
-            engine.abort(*stream->id_);
+        tasks_.push_back([this, stream](engine::Engine& engine) {
+            std::optional<engine::RequestId> id;
+            {
+                const std::lock_guard guard(stream->mutex_);
+                id = stream->id_;
+            }
+            if (!id) return abort_waiting(stream); // or it was refused
+            const auto at = streams_.find(*id); // which another request may have, of an engine that was replaced
+            if (at != streams_.end() && at->second == stream) engine.abort(*id);
         });
         boundary_wanted_ = true;
     }
     wake_.notify_one();
+}
+
+// One that waits for the next engine. It was not given to any.
+void EngineThread::abort_waiting(const std::shared_ptr<Stream>& stream) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (std::erase_if(arrivals_, [&](const Arrival& a) { return a.stream == stream; }) == 0) return;
+    }
+    for (uint32_t i = 0; i < stream->outputs_; ++i) {
+        engine::RequestOutput last;
+        last.index = i;
+        last.finish = engine::FinishReason::kAbort;
+        stream->push(last);
+    }
+    changed_.notify_all();
 }
 
 std::shared_ptr<host::Swap> EngineThread::swap(const engine::SwapRequest& request) {
@@ -49,13 +77,68 @@ std::shared_ptr<host::Swap> EngineThread::swap(const engine::SwapRequest& reques
 std::vector<std::shared_ptr<host::Swap>> EngineThread::swap_together(std::vector<engine::SwapRequest> requests) {
     for (engine::SwapRequest& r : requests)
         r.between_steps = [this](const std::function<void()>& f) { return call([&](engine::Engine&) { f(); }); };
-    auto swaps = engine_->swap_together(requests);
+    auto swaps = engine()->swap_together(requests);
+    want_boundary();
+    return swaps;
+}
+
+std::shared_ptr<host::Swap> EngineThread::refuse_swap(const host::Identity& to, const std::string& phase,
+                                                      const std::string& why) {
+    auto refused = engine()->refuse_swap(to, phase, why);
+    want_boundary();
+    return refused;
+}
+
+void EngineThread::want_boundary() {
     {
         const std::lock_guard lock(mutex_);
         boundary_wanted_ = true;
     }
     wake_.notify_one();
-    return swaps;
+}
+
+std::shared_ptr<engine::Engine> EngineThread::engine() const {
+    const std::lock_guard lock(mutex_);
+    return engine_;
+}
+
+Result<> EngineThread::replace(std::shared_ptr<engine::Engine> next,
+                               const std::function<void(engine::Engine&, uint64_t step)>& first) {
+    std::shared_ptr<engine::Engine> before; // destroyed here, without the lock
+    std::unique_lock lock(mutex_);
+    const auto ended = [&] {
+        return status_.state == ServiceState::kStopped || status_.state == ServiceState::kFailed;
+    };
+    if (!ended()) {
+        next_ = next;
+        first_of_next_ = first;
+        wake_.notify_one();
+        changed_.wait(lock, [&] { return !next_ || ended(); });
+    }
+    before = std::move(replaced_);
+    if (engine_ == next) return {};
+    next_.reset();
+    first_of_next_ = nullptr;
+    return fail(StatusCode::kUnavailable, "the engine has stopped");
+}
+
+void EngineThread::take_over() {
+    std::function<void(engine::Engine&, uint64_t)> first;
+    uint64_t step = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        if (!next_ || engine_->has_unfinished() || !streams_.empty()) return;
+        first = std::exchange(first_of_next_, nullptr);
+        step = status_.last.step;
+        replaced_ = std::exchange(engine_, next_);
+        boundary_wanted_ = true; // its first step has something to report
+    }
+    first(*engine_, step);
+    {
+        const std::lock_guard lock(mutex_);
+        next_.reset();
+    }
+    changed_.notify_all();
 }
 
 ServiceStatus EngineThread::status() const {
@@ -63,6 +146,11 @@ ServiceStatus EngineThread::status() const {
     ServiceStatus now = status_;
     now.inbox = arrivals_.size();
     return now;
+}
+
+bool EngineThread::is_replacing() const {
+    const std::lock_guard lock(mutex_);
+    return next_ != nullptr;
 }
 
 bool EngineThread::call(const std::function<void(engine::Engine&)>& f) {
@@ -112,7 +200,17 @@ void EngineThread::wait() {
 }
 
 void EngineThread::loop() {
-    while (take_inbox()) step();
+    std::optional<CallWatch> watch;
+    if (options_.max_hang_s > 0)
+        watch.emplace([ns = uint64_t{options_.max_hang_s} * 1'000'000'000] { return ns; },
+                      [hung = pthread_self()](const std::string& what) {
+                          spdlog::critical("{}", what);
+                          pthread_kill(hung, SIGABRT); // so that the message of the crash names the call
+                      });
+    while (take_inbox()) {
+        step();
+        take_over();
+    }
     std::vector<engine::RequestId> unfinished;
     for (const auto& [id, stream] : streams_) unfinished.push_back(id);
     for (const engine::RequestId id : unfinished) engine_->abort(id); // its last delta says so
@@ -131,10 +229,11 @@ bool EngineThread::take_inbox() {
     {
         std::unique_lock lock(mutex_);
         wake_.wait(lock, [&] {
-            return stop_ || boundary_wanted_ || !arrivals_.empty() || !tasks_.empty() || engine_->has_unfinished();
+            return stop_ || boundary_wanted_ || next_ || !arrivals_.empty() || !tasks_.empty() ||
+                   engine_->has_unfinished();
         });
         if (stop_ || status_.state == ServiceState::kFailed) return false;
-        arrivals.swap(arrivals_);
+        if (!next_) arrivals.swap(arrivals_);
         tasks.swap(tasks_);
         pass_boundary_ = std::exchange(boundary_wanted_, false); // wanted later: at the turn that takes the task
         status_.unfinished += arrivals.size(); // so that drain() does not miss them

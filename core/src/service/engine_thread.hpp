@@ -17,6 +17,7 @@ namespace patchbay::service {
 struct EngineThreadOptions {
     size_t max_inbox = 4096;        // requests that wait for the step under way to end; more are refused as exhausted
     size_t max_queued_deltas = 64;  // of one stream, see Stream
+    uint32_t max_hang_s = 0;        // a plugin's call that goes on for so long aborts the process in it; 0: none does
     // Observers, called on the loop's thread, between steps.
     std::function<void(engine::RequestId, const engine::Request&)> on_request; // accepted
     std::function<void(const engine::RequestOutput&)> on_output;
@@ -39,10 +40,18 @@ class EngineThread final : public LiveEngine {
     void abort(const std::shared_ptr<Stream>&);
     std::shared_ptr<host::Swap> swap(const engine::SwapRequest&); // swap_together() of one
     std::vector<std::shared_ptr<host::Swap>> swap_together(std::vector<engine::SwapRequest>) override;
+    std::shared_ptr<host::Swap> refuse_swap(const host::Identity& to, const std::string& phase, const std::string& why);
+    bool needs_new_engine(const engine::SwapRequest& r) { return engine()->needs_new_engine(r); } // as swap()
+    // Another engine takes the place of this one. Requests that it has run to their end; those that come meanwhile
+    // wait, max_inbox at most, and go to the other one. `first`: called on the loop's thread when that has taken over,
+    // before its first step, with the number of the other's last one. Returns after it; fails if the loop ends before.
+    // One call at a time.
+    Result<> replace(std::shared_ptr<engine::Engine>, const std::function<void(engine::Engine&, uint64_t step)>& first);
+    bool is_replacing() const; // a call of replace() waits for the requests that this engine has
     ServiceStatus status() const override;
     bool call(const std::function<void(engine::Engine&)>& f) override;
     // As Engine::compile_grammar: ahead of the requests that ask for it, beside the steps.
-    Result<> compile_grammar(const grammar::StructuredOutputs& asked) { return engine_->compile_grammar(asked); }
+    Result<> compile_grammar(const grammar::StructuredOutputs& asked) { return engine()->compile_grammar(asked); }
     // Takes no more requests and returns when all that it has are finished.
     void drain();
     // Aborts what is unfinished and ends the loop. Streams may be read on.
@@ -57,14 +66,18 @@ class EngineThread final : public LiveEngine {
     };
     using Task = std::function<void(engine::Engine&)>;
 
+    std::shared_ptr<engine::Engine> engine() const;
+    void want_boundary(); // so that the next turn of the loop passes one
     void loop();
     bool take_inbox(); // waits until there is something to do; false: the loop is to end
     void add(Arrival);
+    void take_over(); // if another engine is to, and this one has nothing left
+    void abort_waiting(const std::shared_ptr<Stream>&);
     void step();
     void end(const Failure& why); // of all streams
 
     const EngineThreadOptions options_;
-    std::unique_ptr<engine::Engine> engine_;
+    std::shared_ptr<engine::Engine> engine_; // changed by the loop's thread, under the mutex
     std::unordered_map<engine::RequestId, std::shared_ptr<Stream>> streams_; // loop's thread only
     bool pass_boundary_ = false; // loop's thread only: this turn steps, though there may be nothing to compute
 
@@ -72,6 +85,9 @@ class EngineThread final : public LiveEngine {
     std::condition_variable wake_;   // for the loop
     std::condition_variable changed_; // for those who wait on the state
     std::vector<Arrival> arrivals_;
+    std::shared_ptr<engine::Engine> next_; // null: the engine stays. Arrivals wait for it
+    std::shared_ptr<engine::Engine> replaced_; // until replace() returns
+    std::function<void(engine::Engine&, uint64_t)> first_of_next_;
     std::vector<Task> tasks_;
     ServiceStatus status_;
     bool stop_ = false;

@@ -57,6 +57,15 @@ void put_back(const serve::SlotHistory::Choices& choices, config::EngineConfig& 
     }
 }
 
+// The chat template of a flag is that of the first model.
+Result<serve::ServedModel> served(const ServeOptions& o, const serve::ModelNames& names, const config::EngineConfig& c,
+                                  const engine::Engine& engine) {
+    PB_TRY(auto model, serve::served_model(c, engine, names));
+    model.max_prompt_tokens = o.max_prompt_tokens;
+    model.max_output_tokens = o.max_output_tokens;
+    return model;
+}
+
 Result<> run(ServeOptions& o) {
     PB_TRY(const auto registry, registry_of(o));
     PB_TRY(auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
@@ -68,12 +77,16 @@ Result<> run(ServeOptions& o) {
     parallel::World world;
     PB_TRY(auto engine, engine::Engine::create(loaded.config, registry, *clock, &plugin_metrics, &world));
     if (!o.trace_file.empty()) PB_CHECK(engine->write_trace(o.trace_file));
-    PB_TRY(auto model, serve::served_model(loaded.config, *engine, o.names));
-    model.max_prompt_tokens = o.max_prompt_tokens;
-    model.max_output_tokens = o.max_output_tokens;
+    PB_TRY(auto model, served(o, o.names, loaded.config, *engine));
+    o.server.make_engine = [&](const config::EngineConfig& c, const host::Registry& found) -> Result<serve::NewEngine> {
+        PB_TRY(auto made, engine::Engine::create(c, found, *clock, &plugin_metrics, &world));
+        PB_TRY(auto of_it, served(o, {o.names.served, {}}, c, *made));
+        return serve::NewEngine{std::move(made), std::move(of_it)};
+    };
     const std::string name = model.names.front();
     if (const char* key = std::getenv("PATCHBAY_API_KEY"); key && *key) o.server.api_keys.emplace_back(key);
     o.server.version = PATCHBAY_VERSION;
+    o.server.max_hang_s = loaded.config.swap.max_hang_s;
 
     PB_TRY(const auto server, serve::Server::start(o.server, std::move(engine), std::move(model), all));
     server->stop_on_signals();

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <memory>
 
 #include "engine/placement/kv_policy_port.hpp"
+#include "engine/swap/swaps.hpp"
 #include "swap/swap_fixture.hpp"
 
 namespace patchbay::engine::testing {
@@ -20,6 +23,13 @@ double percentile(std::vector<double> values, double p) {
 
 void print(const char* name, const std::vector<double>& us) {
     std::printf("%-28s %8.1f %8.1f %8.1f\n", name, percentile(us, 0.5), percentile(us, 0.99), percentile(us, 1));
+}
+
+template <class F>
+double us_of(const Clock& clock, F&& f) {
+    const uint64_t start = clock.now_ns();
+    f();
+    return static_cast<double>(clock.now_ns() - start) * 1e-3;
 }
 
 // Of both, where the work is the thread's own.
@@ -46,6 +56,7 @@ void swap_in_turn(Clock& clock, const char* of_clock, SwapSlot slot, const char*
     Swapping s(c, &clock);
     std::vector<double> us;
     uint32_t swaps = 0;
+    std::shared_ptr<host::Swap> last;
     while (swaps < kSwaps) {
         for (size_t i = s.engine->view().running.size() + s.engine->view().waiting.size(); i < kSequences; ++i) {
             Request r;
@@ -53,8 +64,10 @@ void swap_in_turn(Clock& clock, const char* of_clock, SwapSlot slot, const char*
             r.sampling = greedy(200);
             if (!s.engine->add_request(std::move(r))) throw std::runtime_error("a request is refused");
         }
-        s.swap(slot, {swaps % 2 == 0 ? second : first, {}});
-        swaps += 1;
+        if (!last || last->record().settled()) { // a kv_policy takes several boundaries to learn what is cached
+            last = s.swap(slot, {swaps % 2 == 0 ? second : first, {}});
+            swaps += 1;
+        }
         for (const host::SwapRecord& r : s.step().swaps) {
             if (r.state == host::SwapState::kOnProbation) us.push_back(static_cast<double>(r.pause_ns) * 1e-3);
             else if (r.state != host::SwapState::kCommitted) throw std::runtime_error(r.text());
@@ -80,13 +93,56 @@ void adopt_cached_pages(Clock& clock, const char* of_clock, const char* name, ui
         kv.release(table);
     }
     port.update();
-    std::vector<double> us;
+    std::vector<double> at_once, portions;
     for (int i = 0; i < 50; ++i) {
-        const uint64_t start = clock.now_ns();
-        if (!port.adopt()) throw std::runtime_error("adopt");
-        us.push_back(static_cast<double>(clock.now_ns() - start) * 1e-3);
+        at_once.push_back(us_of(clock, [&] {
+            if (!port.adopt()) throw std::runtime_error("adopt");
+        }));
+        const auto next = *swap_registry().kv_policy(name, {}, {});
+        for (bool knows_all = false; !knows_all;)
+            portions.push_back(us_of(clock, [&] { knows_all = *port.warm_up(*next.component); }));
     }
-    print((std::string("adopt by ") + name + ", " + of_clock).c_str(), us);
+    print((std::string("at once by ") + name + ", " + of_clock).c_str(), at_once);
+    print((std::string("a portion by ") + name + ", " + of_clock).c_str(), portions);
+}
+
+// A slot that is never swapped, as the engine has six.
+class QuietPort final : public SwapPort {
+  public:
+    explicit QuietPort(const Clock& clock) : slot_("scheduler", host::UnreadState::kStartsEmpty, clock) {}
+    host::Slot& slot() override { return slot_; }
+    void enter() override {}
+    bool roll_back(const std::string&, const std::string&) override { return false; }
+    bool computes() const override { return true; }
+    StepCall call_of(const StepUse&) override { return {"plan", true, 0}; }
+
+  private:
+    host::Slot slot_;
+};
+
+// What a step pays where no swap is pending.
+void pass_boundaries(Clock& clock, const char* of_clock) {
+    StepContext context;
+    std::vector<host::Identity> plugins;
+    SwapJournal journal(context, plugins);
+    std::vector<std::unique_ptr<QuietPort>> ports;
+    std::vector<SwapPort*> list;
+    for (size_t i = 0; i < kSwapSlots.size(); ++i)
+        list.push_back(ports.emplace_back(std::make_unique<QuietPort>(clock)).get());
+    const config::SwapSettings settings;
+    Swaps swaps({settings, list, journal, context, clock});
+    std::vector<double> us;
+    constexpr int kSteps = 10'000;
+    for (int i = 0; i < 100; ++i)
+        us.push_back(us_of(clock, [&] {
+                         for (int step = 0; step < kSteps; ++step) {
+                             swaps.at_boundary(false);
+                             if (swaps.step_may_be_redone() || swaps.waits_for_steps()) std::abort();
+                             swaps.end_step({true, true});
+                         }
+                     }) /
+                     kSteps);
+    std::printf("%-28s %8.4f %8.4f %8.4f\n", of_clock, percentile(us, 0.5), percentile(us, 0.99), percentile(us, 1));
 }
 
 void run() {
@@ -103,6 +159,9 @@ void run() {
         swap_in_turn(wall, "wall", of.slot, of.first, of.second);
         swap_in_turn(thread, "thread CPU", of.slot, of.first, of.second);
     }
+    std::printf("a step without a pending swap\n");
+    pass_boundaries(wall, "wall");
+    pass_boundaries(thread, "thread CPU");
     std::printf("100,000 cached pages\n");
     for (const char* name : {"lru", "lfu", "prefix_tree"}) {
         adopt_cached_pages(wall, "wall", name, 100'000);

@@ -143,10 +143,12 @@ class KvPolicy { // the page that was let go of last
   public:
     static constexpr pb_param kParams[] = {
         patchbay::param::choice("fault", "none", kKvPolicyFaults, "what it does wrong"),
+        patchbay::param::integer("at", "1", 1, 1e6, "calls", "the one of its kind in which it does"),
         patchbay::param::integer("blocks", "0", 0, 1e6, "blocks", "of the engine in which it does"),
     };
     explicit KvPolicy(const patchbay::Context& context)
-        : clock_(context.host()), fault_(context.get<std::string>("fault")), blocks_(context.get<uint32_t>("blocks")) {}
+        : clock_(context.host()), fault_(context.get<std::string>("fault")), at_(context.get<int64_t>("at")),
+          blocks_(context.get<uint32_t>("blocks")) {}
 
     void reset(uint32_t total_pages) {
         pages_.clear();
@@ -161,20 +163,22 @@ class KvPolicy { // the page that was let go of last
     }
     void choose(patchbay::Victims& victims) {
         fail_if("throws_in_choose");
-        if (now_ && fault_ == "slow") dawdle(clock_);
-        if (now_ && fault_ == "names_nothing") return;
-        if (now_ && fault_ == "names_strangers")
+        const bool now = now_ && ++choices_ >= at_;
+        if (now && fault_ == "slow") dawdle(clock_);
+        if (now && fault_ == "names_nothing") return;
+        if (now && fault_ == "names_strangers")
             while (victims.add(blocks_ + 4711)) {}
         for (size_t i = pages_.size(); i-- > 0 && victims.add(pages_[i]);) {}
     }
 
   private:
-    void fail_if(const char* fault) const {
-        if (now_ && fault_ == fault) throw patchbay::Error(PB_FAILED, "fails on purpose");
+    void fail_if(const char* fault) {
+        if (now_ && fault_ == fault && ++calls_ >= at_) throw patchbay::Error(PB_FAILED, "fails on purpose");
     }
 
     patchbay::HostClock clock_;
     std::string fault_;
+    int64_t at_, calls_ = 0, choices_ = 0;
     uint32_t blocks_;
     bool now_ = false;
     std::vector<uint32_t> pages_;

@@ -1,6 +1,8 @@
 // Attention that keeps its contract in every probe, and breaks it in the engine of the tests, where batches have at
 // most `seqs` sequences: straight from its definition otherwise, in a layout of its own.
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "kernels/reference.hpp"
@@ -10,7 +12,7 @@
 namespace patchbay {
 namespace {
 
-constexpr const char* kFaults[] = {"none", "throws_in_bind", "throws_in_plan", "slow", nullptr};
+constexpr const char* kFaults[] = {"none", "throws_in_create", "throws_in_bind", "throws_in_plan", "slow", nullptr};
 
 class Faulty {
   public:
@@ -18,11 +20,15 @@ class Faulty {
     static constexpr pb_param kParams[] = {
         param::choice("fault", "none", kFaults, "what it does wrong"),
         param::integer("at", "1", 1, 1e6, "plans", "the plan in which it does"),
+        param::integer("rank", "0", 0, 64, "", "on which it does, of those that rank 0 starts; 0: everywhere"),
         param::integer("seqs", "0", 0, 1e6, "sequences", "at most in a batch of the engine in which it does"),
     };
     explicit Faulty(const Context& context)
         : clock_(context.host()), pool_(context.host()), fault_(context.get<std::string>("fault")),
-          at_(context.get<int64_t>("at")), seqs_(context.get<uint32_t>("seqs")) {}
+          at_(context.get<int64_t>("at")), seqs_(context.get<uint32_t>("seqs")) {
+        if (const int64_t rank = context.get<int64_t>("rank"); rank > 0 && !is_rank(rank)) fault_ = "none";
+        if (fault_ == "throws_in_create") throw Error(PB_FAILED, "fails on purpose");
+    }
 
     pb_attention_layout describe(const pb_attention_spec& spec) const {
         const Bound shape = shape_of(spec);
@@ -62,6 +68,12 @@ class Faulty {
     }
 
   private:
+    static bool is_rank(int64_t rank) { // "patchbay worker --fd 3 --rank 1 …", with zeros between
+        std::ifstream file("/proc/self/cmdline");
+        const std::string line(std::istreambuf_iterator<char>(file), {});
+        const std::string wanted = std::string("--rank") + '\0' + std::to_string(rank) + '\0';
+        return line.find(wanted) != line.npos;
+    }
     static Bound shape_of(const pb_attention_spec& spec) {
         const auto refuse = [](const char* why) { throw Error(PB_UNSUPPORTED, why); };
         if (std::string(spec.device ? spec.device : "") != "cpu") refuse("the device is not 'cpu'");

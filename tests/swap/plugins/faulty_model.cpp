@@ -1,17 +1,25 @@
-// A decoder as Llama's, whose forward passes fail from the third on where the vocabulary is that of the demo models,
+// A decoder as Llama's, whose forward passes fail after the first few where the vocabulary is that of the demo models,
 // which no check of a probe has.
+#include <cstdint>
+
 #include "patchbay/sdk/decoder_blocks.hpp"
 
 namespace {
 
 constexpr uint32_t kVocabulary = 2048;
-constexpr int kGoodPasses = 2;
+#ifndef GOOD_PASSES
+#define GOOD_PASSES 1000000
+#endif
+constexpr int kGoodPasses = GOOD_PASSES;
 
 class Faulty : public patchbay::GatedDecoder {
   public:
     static constexpr const char* kArchitectures[] = {"LlamaForCausalLM", nullptr};
 
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
+#ifdef FAILS_ON_RANK
+        if (config.raw.rank == FAILS_ON_RANK) throw patchbay::Error(PB_FAILED, "fails on purpose");
+#endif
         shape = patchbay::decoder_shape(config, {.positions = 2048});
         eps = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-6f);
         ends = patchbay::DecoderEnds::list(weights, config, shape, {.root = "model.", .head = "lm_head"});
@@ -33,14 +41,22 @@ class Faulty : public patchbay::GatedDecoder {
     pb_kv_spec kv_spec(uint32_t) const { return shape.kv(0, shape.usual_scale()); }
 
     void forward(const patchbay::Forward& f) {
-        if (facts_.vocab_size == kVocabulary && ++passes_ > kGoodPasses)
+        if (facts_.vocab_size == kVocabulary && ++passes_ > kGoodPasses) {
+#ifdef LATE_LOOPS
+            for (uint64_t i = 0; i < LATE_LOOPS; ++i) loops_ = i;
+#else
             throw patchbay::Error(PB_FAILED, "fails on purpose");
+#endif
+        }
         GatedDecoder::forward(f);
     }
 
   private:
     pb_model_facts facts_{};
     int passes_ = 0;
+#ifdef LATE_LOOPS
+    volatile uint64_t loops_ = 0;
+#endif
 };
 
 }  // namespace

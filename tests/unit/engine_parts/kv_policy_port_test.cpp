@@ -161,6 +161,47 @@ TEST_F(PortTest, OneThatTakesOverGetsAllThatIsCachedAndItsPredecessorStaysUpToDa
     EXPECT_EQ(policy->pages, next.policy.pages);
 }
 
+// Whatever comes and goes between two portions, and of whatever size these are.
+TEST_F(PortTest, OneThatIsToTakeOverLearnsTheOrderOfAgeInPortions) {
+    for (const size_t portion : {1, 2, 3, 7}) {
+        Played<FakeKvPolicy> next = play<FakeKvPolicy>(kFakeKvPolicy);
+        int texts = 0;
+        for (bool knows_all = false; !knows_all;) {
+            const Result<bool> warm = port.warm_up(*next.component, portion);
+            ASSERT_TRUE(warm) << warm.error();
+            knows_all = *warm;
+            if (!knows_all && ++texts <= 20) compute(100 * (texts * 7 % 5)); // hits, evictions, pages that come back
+        }
+        EXPECT_TRUE(texts > 0 || portion > 4);
+        port.update();
+        EXPECT_EQ(next.policy.pages, policy->pages) << "in portions of " << portion;
+        EXPECT_GT(next.policy.pages.size(), 2u);
+        policy->pages.clear(); // what it had is known: adopt() gives it again
+        ASSERT_TRUE(port.adopt());
+    }
+}
+
+TEST_F(PortTest, OneThatIsToTakeOverAndFailsIsNotAskedAgain) {
+    compute(0);
+    Played<FakeKvPolicy> next = play<FakeKvPolicy>(kFakeKvPolicy);
+    next.policy.fails = true;
+    EXPECT_EQ(port.warm_up(*next.component).error(), "kv_policy 'fake': update: it does not want to");
+    compute(100);
+    compute(200);
+    port.update();
+    EXPECT_EQ(report().kv_policy_faults, 0u);
+}
+
+TEST_F(PortTest, OneThatKnowsAllTakesTheSlotWithoutAnotherAdoption) {
+    compute(0);
+    Played<FakeKvPolicy> next = play<FakeKvPolicy>(kFakeKvPolicy);
+    EXPECT_EQ(*port.warm_up(*next.component), true);
+    compute(100); // which it hears of no more, before it has the slot: so it is to take it at once
+    next.policy.pages = {7};
+    swap_in(std::move(next.component));
+    EXPECT_THAT(next.policy.pages, ElementsAre(7));
+}
+
 TEST_F(PortTest, OneOnProbationThatFailsLeavesTheChoiceToItsPredecessor) {
     compute(0);
     compute(100);

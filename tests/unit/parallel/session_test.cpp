@@ -71,6 +71,31 @@ TEST(Session, AStepThatIsCutOrTooLongIsRefused) {
     }
 }
 
+TEST(Session, ASwapComesBackAndOneThatIsCutOrUnknownIsRefused) {
+    RankSwap swap;
+    swap.number = 7;
+    swap.slot = RankSwap::Slot::kModel;
+    swap.verb = RankSwap::Verb::kPrepare;
+    swap.candidate = 3;
+    swap.plugin = "llama";
+    swap.settings = {{"a", "1"}, {"b", ""}};
+    swap.identity = "abc";
+    const std::string bytes = bytes_of(swap);
+    const auto back = read_swap(bytes);
+    ASSERT_TRUE(back) << back.error();
+    EXPECT_EQ(back->number, 7u);
+    EXPECT_EQ(back->slot, RankSwap::Slot::kModel);
+    EXPECT_EQ(back->verb, RankSwap::Verb::kPrepare);
+    EXPECT_EQ(back->candidate, 3u);
+    EXPECT_EQ(back->plugin, "llama");
+    EXPECT_EQ(back->settings, swap.settings);
+    EXPECT_EQ(back->identity, "abc");
+    for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(read_swap(bytes.substr(0, size))) << size;
+    EXPECT_FALSE(read_swap(bytes + "x"));
+    swap.verb = static_cast<RankSwap::Verb>(9);
+    EXPECT_EQ(read_swap(bytes_of(swap)).error(), "a swap is of slot 1 and verb 9");
+}
+
 TEST(Session, AStepThatLeadsOutsideIsRefused) {
     const auto fault = [](auto&& change) {
         Step step;

@@ -205,6 +205,58 @@ TEST_F(EngineThreads, EndAnAbortedStreamWithAbort) {
     EXPECT_EQ(service.status().unfinished, 0u);
 }
 
+config::EngineConfig smaller_model() {
+    config::EngineConfig c = tiny_model();
+    c.model.shape["num_hidden_layers"] = "1";
+    return c;
+}
+
+// The requests that run end with the engine that they have; those that come meanwhile get the other one.
+TEST_F(EngineThreads, GoOnWithAnotherEngine) {
+    std::promise<void> begun, go_on;
+    std::atomic<bool> waits{true};
+    EngineThread& service = start({.on_output = [&](const engine::RequestOutput&) {
+        if (!waits.exchange(false)) return;
+        begun.set_value();
+        go_on.get_future().wait();
+    }});
+    const auto old = submit(request(2, 40));
+    begun.get_future().wait(); // it runs
+    const std::shared_ptr<engine::Engine> next = make_engine(smaller_model(), clock_);
+    uint64_t last_step = 0;
+    auto replaced = std::async(std::launch::async, [&] {
+        return service.replace(next, [&](engine::Engine& engine, uint64_t step) {
+            EXPECT_EQ(&engine, next.get());
+            last_step = step;
+        });
+    });
+    while (!service.is_replacing()) std::this_thread::yield();
+    const auto waiting = submit(request(3, 9)), given_up = submit(request(4, 400));
+    service.abort(given_up);
+    go_on.set_value();
+    EXPECT_EQ(read_all(*old).tokens, expected_tokens(2, 40));
+    EXPECT_EQ(read_all(*given_up).endings, std::vector{FinishReason::kAbort});
+    EXPECT_TRUE(replaced.get());
+    EXPECT_GE(last_step, 40u);
+    Harness alone(smaller_model());
+    const auto expected = alone.run(alone.add(request(3, 9))).tokens;
+    EXPECT_NE(expected, expected_tokens(3, 9));
+    EXPECT_EQ(read_all(*waiting).tokens, expected);
+    service.abort(old); // its id may be that of another request by now
+    service.call([&](engine::Engine& engine) { EXPECT_EQ(&engine, next.get()); });
+}
+
+TEST_F(EngineThreads, ThatAreStoppedDoNotTakeAnotherEngine) {
+    EngineThread& service = start();
+    const auto endless = submit(request(2, 400));
+    const std::shared_ptr<engine::Engine> next = make_engine(smaller_model(), clock_);
+    auto replaced = std::async(std::launch::async, [&] { return service.replace(next, [](auto&, uint64_t) {}); });
+    service.stop();
+    (void)replaced.get(); // it ends, whichever came first
+    EXPECT_EQ(service.replace(make_engine(tiny_model(), clock_), [](auto&, uint64_t) {}).error(),
+              "the engine has stopped");
+}
+
 TEST_F(EngineThreads, DrainFinishesWhatIsThereAndTakesNothingMore) {
     EngineThread& service = start();
     const auto stream = submit(request(4, 30));

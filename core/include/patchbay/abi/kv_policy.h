@@ -60,7 +60,8 @@ typedef struct pb_kv_policy {
     uint32_t struct_size;
     uint32_t reserved;
     /* The first call, and later where the policy takes over from another: these pages are cached and no others, in the
-     * order in which they came to be. What the policy knew of others is void. O(pages): a swap waits for it. */
+     * order in which they came to be. What the policy knew of others is void. Before a swap the host may give none here
+     * and all in updates, in the same order, before it asks anything: then no step waits for many pages. */
     pb_status (*adopt)(void *self, const pb_kv_pages *);  /* [step] */
     /* What happened since the last call, in order. */
     pb_status (*update)(void *self, const pb_kv_pages *); /* [step] */

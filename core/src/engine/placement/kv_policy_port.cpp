@@ -50,18 +50,50 @@ pb_kv_pages KvPolicyPort::wire(const std::vector<pb_kv_page>& pages) const {
             .pages = pages.data()};
 }
 
+void KvPolicyPort::update_previous() {
+    const host::Component* const before = slot_.previous();
+    if (!before || pending_.empty()) return;
+    const pb_kv_pages changes = wire(pending_);
+    if (const auto done = host::checked<&pb_kv_policy::update>(*before, &changes); !done)
+        count_fault(Fault::kError, done.error());
+}
+
 Result<> KvPolicyPort::adopt() {
     if (!slot_.filled()) return {};
-    if (const host::Component* const before = slot_.previous(); before && !pending_.empty()) {
-        const pb_kv_pages changes = wire(pending_);
-        if (const auto done = host::checked<&pb_kv_policy::update>(*before, &changes); !done)
-            count_fault(Fault::kError, done.error());
-    }
+    update_previous();
     pending_.clear();
+    const WarmUp done = std::exchange(warm_up_, {});
+    if (done.knows_all && done.next == &slot_.current()) return {};
     std::vector<pb_kv_page> cached;
     for (const kv::CachedPage& page : kv_.pool().cached_pages()) cached.push_back(record_of(page));
     const pb_kv_pages pages = wire(cached);
     return host::checked<&pb_kv_policy::adopt>(slot_.current(), &pages);
+}
+
+Result<bool> KvPolicyPort::warm_up(const host::Component& next, size_t max_pages) {
+    const auto end_if_failed = [&](const Result<>& done) {
+        if (!done) warm_up_ = {};
+        return done;
+    };
+    if (warm_up_.next != &next || warm_up_.knows_all) { // else that one was refused after all
+        warm_up_ = {.next = &next, .knows = std::vector<bool>(kv_.pool().total()), .changes = {}, .knows_all = false};
+        kv_.begin_walk();
+        const pb_kv_pages none = wire({});
+        PB_CHECK(end_if_failed(host::checked<&pb_kv_policy::adopt>(next, &none)));
+    }
+    std::vector<pb_kv_page>& changes = warm_up_.changes;
+    std::vector<kv::CachedPage> portion;
+    warm_up_.knows_all = !kv_.walk(max_pages, portion);
+    for (const kv::CachedPage& page : portion) {
+        changes.push_back(record_of(page));
+        warm_up_.knows[static_cast<size_t>(page.page)] = true;
+    }
+    if (!changes.empty()) {
+        const pb_kv_pages pages = wire(changes);
+        PB_CHECK(end_if_failed(host::checked<&pb_kv_policy::update>(next, &pages)));
+        changes.clear();
+    }
+    return warm_up_.knows_all;
 }
 
 bool KvPolicyPort::roll_back(const std::string& phase, const std::string& reason) {
@@ -71,6 +103,10 @@ bool KvPolicyPort::roll_back(const std::string& phase, const std::string& reason
 }
 
 void KvPolicyPort::note(const pb_kv_page& change) {
+    if (warm_up_.next && change.change != PB_KV_CACHED && warm_up_.knows[change.page]) { // else it is still to come
+        warm_up_.knows[change.page] = false;
+        warm_up_.changes.push_back(change);
+    }
     pending_.push_back(change);
     if (pending_.size() >= kMaxPending) update();
 }
@@ -121,10 +157,12 @@ size_t KvPolicyPort::choose(std::span<kv::BlockId> out) {
     bool chosen = ask(out, named, fault, why);
     if (!chosen && roll_back("choose", why)) chosen = ask(out, named, fault, why);
     if (!chosen) count_fault(fault, why);
+    chose_ = &slot_.current();
     return named;
 }
 
 void KvPolicyPort::refused(kv::BlockId page) {
+    if (chose_ != &slot_.current()) return; // its choice, of which the first wrong page has brought this one back
     const std::string fault = slot_.current().label() +
                               (": choose: names page " + std::to_string(static_cast<uint32_t>(page))) +
                               ", which is not cached";

@@ -20,7 +20,7 @@ AttentionSwaps::~AttentionSwaps() {
 
 Result<> AttentionSwaps::takes_swaps() const {
     if (exchange_) return {};
-    return fail("the model is split over ranks, each of which has bound its own attention");
+    return fail("what computes the steps has no attention to exchange");
 }
 
 void AttentionSwaps::enter() {

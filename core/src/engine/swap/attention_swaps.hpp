@@ -15,7 +15,7 @@ class AttentionSwaps final : public SwapPort {
 
     host::Slot& slot() override { return slot_; }
     Result<> takes_swaps() const override;
-    Result<> fits(const host::Component& c) const override { return exchange_->check(c); }
+    Result<> fits(host::Component& c) const override { return exchange_->check(c); }
     void enter() override;
     Result<> serves() override { return bound_; }
     const char* serves_phase() const override { return "bind"; }

@@ -1,5 +1,7 @@
 #include "engine/swap/model_swaps.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <filesystem>
 #include <utility>
 
@@ -25,10 +27,34 @@ ModelSwaps::~ModelSwaps() {
 }
 
 Result<> ModelSwaps::takes_swaps() const {
-    if (!exchange_) return fail("the model is split over ranks, each of which has loaded its share");
+    if (!exchange_) return fail("what computes the steps has no model to exchange");
     if (p_.executor.tokens() != execution::TokenSource::kModel)
         return fail("the device computes nothing, so no weights are loaded");
     return {};
+}
+
+ModelSwaps::Opened ModelSwaps::open(const CandidateInputs& in, host::Identity& to) {
+    const auto refuse = [](const std::string& phase, const std::string& why) {
+        return Opened{{nullptr, phase, why}, std::nullopt, {}};
+    };
+    if (const auto taken = takes_swaps(); !taken) return refuse("find", taken.error());
+    const config::EngineConfig wanted = execution::with_weights(p_.config, in.choice.plugin);
+    if (!std::filesystem::exists(wanted.model.path)) return refuse("find", "there is no such folder or file");
+    auto model = execution::choose_model(wanted, in.registry, execution::Numbers::kSome);
+    if (!model) return refuse("find", model.error());
+    auto identity = weights::model_identity(wanted.model.path);
+    if (!identity) return refuse("find", identity.error());
+    auto component = find_and_construct(*this, {{model->plugin, {}}, in.registry, in.prober, in.services}, to);
+    return {std::move(component), *std::move(model), *std::move(identity)};
+}
+
+bool ModelSwaps::needs_new_engine(const CandidateInputs& in) {
+    host::Identity to;
+    to.kind = "model";
+    const Opened opened = open(in, to);
+    if (!opened.component) return false;
+    const auto fits = exchange_->check(*opened.component.made, *opened.choice);
+    return !fits && fits.code() == StatusCode::kUnsupported;
 }
 
 std::shared_ptr<host::Swap> ModelSwaps::prepare(const CandidateInputs& in, const runner::BetweenSteps& run) {
@@ -38,28 +64,19 @@ std::shared_ptr<host::Swap> ModelSwaps::prepare(const CandidateInputs& in, const
     const auto refuse = [&](const std::string& phase, const std::string& why) {
         return slot_.refuse(to, phase, why, in.transaction);
     };
-    if (const auto taken = takes_swaps(); !taken) return refuse("find", taken.error());
-    config::EngineConfig wanted = p_.config;
-    wanted.model.path = in.choice.plugin;
-    wanted.model.load_format = config::LoadFormat::kAuto;
-    wanted.model.shape.clear();
-    if (!std::filesystem::exists(wanted.model.path)) return refuse("find", "there is no such folder or file");
-    auto model = execution::choose_model(wanted, in.registry, execution::Numbers::kSome);
-    if (!model) return refuse("find", model.error());
-    auto identity = weights::model_identity(wanted.model.path);
-    if (!identity) return refuse("find", identity.error());
-    auto component = find_and_construct(*this, {{model->plugin, {}}, in.registry, in.prober, in.services}, to);
-    if (!component) return refuse(component.phase, component.why);
-    auto loaded = exchange_->load(*component.made, *model, run);
-    if (!loaded) return refuse("load", loaded.error());
+    Opened opened = open(in, to);
+    if (!opened.component) return refuse(opened.component.phase, opened.component.why);
+    auto component = std::move(opened.component.made);
     const auto alive = std::make_shared<int>();
-    component.made->keep(alive);
+    auto loaded = exchange_->load(*component, *opened.choice, {in.choice.plugin, opened.identity}, run);
+    if (!loaded) return refuse("load", loaded.error());
+    component->keep(alive);
     run([&] { release_unused(); });
     {
         const std::lock_guard lock(mutex_);
-        waiting_.insert_or_assign(component.made.get(), Loaded{*std::move(loaded), *identity, alive});
+        waiting_.insert_or_assign(component.get(), Loaded{*std::move(loaded), opened.identity, alive});
     }
-    return slot_.prepare(std::move(component.made), to, in.transaction);
+    return slot_.prepare(std::move(component), to, in.transaction);
 }
 
 void ModelSwaps::release_unused() {
@@ -75,10 +92,11 @@ void ModelSwaps::release_unused() {
 }
 
 // `with` are then the weights that were in use.
-void ModelSwaps::exchange(const host::Component& to, Loaded& with) {
-    exchange_->use(to, *with.weights);
+Result<> ModelSwaps::exchange(const host::Component& to, Loaded& with) {
+    PB_CHECK(exchange_->use(to, *with.weights));
     std::swap(p_.facts.model_identity, with.identity);
     p_.recomputation.recompute_all();
+    return {};
 }
 
 void ModelSwaps::enter() {
@@ -86,7 +104,7 @@ void ModelSwaps::enter() {
         const std::lock_guard lock(mutex_);
         other_ = std::move(waiting_.extract(&slot_.current()).mapped());
     }
-    exchange(slot_.current(), other_);
+    used_ = exchange(slot_.current(), other_);
 }
 
 void ModelSwaps::commit() {
@@ -97,7 +115,8 @@ void ModelSwaps::commit() {
 
 bool ModelSwaps::roll_back(const std::string& phase, const std::string& reason) {
     if (!slot_.previous()) return false;
-    exchange(*slot_.previous(), other_);
+    if (used_)
+        if (const auto back = exchange(*slot_.previous(), other_); !back) spdlog::error("model: {}", back.error());
     commit();
     p_.journal.note(slot_.roll_back(p_.context.step, phase, reason));
     return true;

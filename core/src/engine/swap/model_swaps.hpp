@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "config/engine_config.hpp"
@@ -35,27 +36,40 @@ class ModelSwaps final : public SwapPort {
     // in.choice.plugin: the folder or file of the weights. Ready to be posted, or refused. [any thread, beside steps]
     std::shared_ptr<host::Swap> prepare(const CandidateInputs& in, const runner::BetweenSteps& run);
 
+    // Whether the checkpoint keeps other KV than the model that runs, or has another vocabulary, so that only a new
+    // engine can run it. False where it cannot be said, which prepare() then explains. Likewise.
+    bool needs_new_engine(const CandidateInputs& in);
+
     host::Slot& slot() override { return slot_; }
     Result<> takes_swaps() const override;
     void enter() override;
+    Result<> serves() override { return used_; }
+    const char* serves_phase() const override { return "use"; }
     bool roll_back(const std::string& phase, const std::string& reason) override;
     bool computes() const override { return true; }
     void commit() override;
     StepCall call_of(const StepUse&) override;
 
   private:
+    struct Opened { // a checkpoint, and the component for it; or why not
+        Constructed component;
+        std::optional<execution::ModelChoice> choice;
+        std::string identity;
+    };
+    Opened open(const CandidateInputs&, host::Identity& to);
     struct Loaded { // for a component that is no longer, or not yet, in use
         std::unique_ptr<runner::LoadedWeights> weights;
         std::string identity; // as weights::model_identity()
         std::weak_ptr<void> component; // expired: it is gone, and was never in use
     };
     void release_unused(); // between steps
-    void exchange(const host::Component&, Loaded&);
+    Result<> exchange(const host::Component&, Loaded&);
 
     const Parts p_;
     execution::ModelExchange* const exchange_; // null: it cannot be exchanged
     host::Slot slot_;
     Loaded other_;                                     // during probation: the predecessor's
+    Result<> used_;                                    // whether the current one took over
     std::mutex mutex_;
     std::map<const host::Component*, Loaded> waiting_; // of candidates
 };

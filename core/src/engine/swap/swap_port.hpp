@@ -18,9 +18,12 @@ class SwapPort {
     virtual Result<> takes_swaps() const { return {}; } // a failure: this engine has no use for the slot
     virtual Result<std::unique_ptr<host::Component>> construct(std::shared_ptr<host::Library>, const pb_component&,
                                                                const host::Settings&, const host::Services&);
-    virtual Result<> fits(const host::Component&) const { return {}; } // this engine
+    virtual Result<> fits(host::Component&) const { return {}; } // this engine
 
     // ---- the thread that steps ----
+    // At each boundary before it takes the slot: gives the next one a part of what it has to know, so that no step
+    // waits for all of it. True: it may take the slot now. A failure refuses it in the phase serves_phase().
+    virtual Result<bool> warm_up(const host::Component&) { return true; }
     // The component in the slot is new: gives it what it has to know.
     virtual void enter() = 0;
     // Whether it serves what the engine has. A failure brings its predecessor back, in the phase serves_phase().

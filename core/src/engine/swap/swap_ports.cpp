@@ -18,7 +18,7 @@ Result<> SamplerSwaps::takes_swaps() const {
     return fail("no sampler is called where the device computes nothing");
 }
 
-Result<> SamplerSwaps::fits(const host::Component& c) const {
+Result<> SamplerSwaps::fits(host::Component& c) const {
     PB_CHECK(p_.executor.check_sampler(c));
     return check_verification(p_.speculation, c, p_.executor.tokens());
 }
@@ -65,6 +65,12 @@ Result<> KvPolicySwaps::takes_swaps() const {
     if (port_.component()) return {};
     return fail("the engine was started without one, and its cache keeps no record of cached pages for it (start it "
                 "with kv_policy: lru, which evicts in the same order)");
+}
+
+// Where nothing runs or waits, nothing waits for it either: adopt() does all of it.
+Result<bool> KvPolicySwaps::warm_up(const host::Component& next) {
+    if (sequences_.running().empty() && sequences_.waiting().empty()) return true;
+    return port_.warm_up(next);
 }
 
 // It may be long before a page has to be evicted: what has changed it gets in each step of its probation.

@@ -37,7 +37,7 @@ class SamplerSwaps final : public SwapPort {
     SamplerSwaps(SamplerPort& port, const Parts& parts) : port_(port), p_(parts) {}
     host::Slot& slot() override { return port_.slot(); }
     Result<> takes_swaps() const override;
-    Result<> fits(const host::Component&) const override;
+    Result<> fits(host::Component&) const override;
     void enter() override {}
     Result<> serves() override; // every request that is there
     bool roll_back(const std::string& phase, const std::string& reason) override {
@@ -73,9 +73,11 @@ class ProposerSwaps final : public SwapPort {
 
 class KvPolicySwaps final : public SwapPort {
   public:
-    KvPolicySwaps(KvPolicyPort& port, StepContext& context) : port_(port), context_(context) {}
+    KvPolicySwaps(KvPolicyPort& port, const Sequences& sequences, StepContext& context)
+        : port_(port), sequences_(sequences), context_(context) {}
     host::Slot& slot() override { return port_.slot(); }
     Result<> takes_swaps() const override;
+    Result<bool> warm_up(const host::Component&) override;
     void enter() override { adopted_ = port_.adopt(); }
     Result<> serves() override { return adopted_; }
     const char* serves_phase() const override { return "adopt"; }
@@ -87,6 +89,7 @@ class KvPolicySwaps final : public SwapPort {
 
   private:
     KvPolicyPort& port_;
+    const Sequences& sequences_;
     StepContext& context_;
     Result<> adopted_;
 };

@@ -7,12 +7,20 @@ namespace patchbay::engine {
 
 void Swaps::exchange(SwapPort& port) {
     host::Slot& slot = port.slot();
-    for (host::SwapRecord& r : slot.take_refusals()) p_.journal.note_refusal(std::move(r));
-    auto record =
-        slot.exchange(p_.context.step, p_.settings.probation_steps, [&](const host::Component&) { port.enter(); });
-    if (!record) return;
-    const bool entered = record->state == host::SwapState::kOnProbation;
-    p_.journal.note(*std::move(record));
+    for (host::SwapRecord& r : slot.take_reports()) p_.journal.note_refusal(std::move(r));
+    if (slot.due() == uint64_t{0}) slot.take();
+    const host::Component* const next = slot.candidate();
+    if (!next) return;
+    const uint64_t start = p_.clock.now_ns();
+    if (const Result<bool> knows_all = port.warm_up(*next); !knows_all) {
+        return p_.journal.note(slot.turn_away(p_.context.step, port.serves_phase(), knows_all.error()));
+    } else if (!*knows_all) {
+        return slot.note_pause(p_.clock.now_ns() - start);
+    }
+    host::SwapRecord record = slot.enter(p_.context.step, p_.settings.probation_steps, start,
+                                         [&](const host::Component&) { port.enter(); });
+    const bool entered = record.state == host::SwapState::kOnProbation;
+    p_.journal.note(std::move(record));
     if (!entered) return;
     if (const Result<> served = port.serves(); !served) port.roll_back(port.serves_phase(), served.error());
 }

@@ -1,0 +1,45 @@
+// Attention and model of this rank's runner, as swaps exchange them.
+#pragma once
+#include <memory>
+
+#include "execution/attention_exchange.hpp"
+#include "execution/model_exchange.hpp"
+
+namespace patchbay::execution {
+
+class LocalAttention : public AttentionExchange {
+  public:
+    explicit LocalAttention(runner::ModelRunner& runner) : runner_(runner) {}
+    std::unique_ptr<host::Component> give() override { return runner_.give_attention(); }
+    Result<> check(host::Component& c) override { return runner_.check_attention(c); }
+    Result<bool> use(const host::Component& c) override { return runner_.use_attention(c); }
+    void forget() override { runner_.forget_attention(); }
+    void end() override { runner_.end_attention(); }
+
+  protected:
+    runner::ModelRunner& runner_;
+};
+
+class LocalModel : public ModelExchange {
+  public:
+    explicit LocalModel(runner::ModelRunner& runner) : runner_(runner) {}
+    std::unique_ptr<host::Component> give() override { return runner_.give_model(); }
+    Result<> check(const host::Component& c, const ModelChoice& choice) const override {
+        PB_CHECK(runner_.read_like(c, choice.config));
+        return {};
+    }
+    Result<std::unique_ptr<runner::LoadedWeights>> load(const host::Component& c, const ModelChoice& choice,
+                                                        const WeightFiles&, const runner::BetweenSteps& run) override {
+        return runner_.load_beside(c, choice.config, choice.source, choice.weights, run);
+    }
+    Result<> use(const host::Component& c, runner::LoadedWeights& w) override {
+        runner_.use_model(c, w);
+        return {};
+    }
+    void release(runner::LoadedWeights& w) override { runner_.release(w); }
+
+  protected:
+    runner::ModelRunner& runner_;
+};
+
+}  // namespace patchbay::execution

@@ -1,0 +1,82 @@
+#include "serve/model_replacement.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "execution/model_choice.hpp"
+
+namespace patchbay::serve {
+namespace {
+
+// That it computes: a request of its own, which no client sees.
+Result<> try_out(engine::Engine& engine) {
+    std::string fault;
+    engine::Request r;
+    r.prompt = {0};
+    r.sampling.temperature = 0;
+    r.sampling.max_tokens = 2;
+    r.sampling.ignore_eos = true;
+    r.on_output = [&](const engine::RequestOutput& out) {
+        if (out.finish == engine::FinishReason::kError) fault = out.stop_reason;
+    };
+    PB_CHECK(engine.add_request(std::move(r)));
+    while (engine.has_unfinished()) PB_CHECK(engine.step());
+    if (!fault.empty()) return fail(fault);
+    return engine.reset_prefix_cache();
+}
+
+}  // namespace
+
+// With the plugins that are in the slots now. Tokenizer and model plugin are the new model's own.
+Result<NewEngine> ModelReplacement::make(const std::string& path, const host::Registry& registry) {
+    config::EngineConfig config;
+    if (!p_.engine.call([&](engine::Engine& now) { config = now.configuration(); }))
+        return fail(StatusCode::kUnavailable, "the engine has stopped");
+    config = execution::with_weights(std::move(config), path);
+    config.model.plugin = "auto";
+    config.model.tokenizer.clear();
+    PB_TRY(NewEngine out, p_.make(config, registry));
+    if (const auto tried = try_out(*out.engine); !tried)
+        return fail("its first request failed: " + tried.error());
+    for (const std::string& name : p_.gate.serving()->model.names) // under which clients know it
+        if (std::ranges::find(out.model.names, name) == out.model.names.end()) out.model.names.push_back(name);
+    return out;
+}
+
+Result<host::SwapRecord> ModelReplacement::replace(const std::string& path, const host::Registry& registry,
+                                                   const std::function<void()>& draining) {
+    host::SwapRecord record;
+    record.kind = record.to.kind = "model";
+    record.to.name = path;
+    const JournalState before = p_.journal.state();
+    if (const SlotStatus* const slot = before.slot("model")) record.from = slot->identity;
+    auto made = make(path, registry);
+    if (!made) {
+        record = p_.engine.refuse_swap(record.to, "load", made.error())->record();
+        spdlog::warn("{}", record.text());
+        return record;
+    }
+    auto next = std::make_shared<Serving>(Serving{std::move(made->model), made->engine->facts()});
+    for (const host::Identity& part : next->facts.plugins)
+        if (part.kind == "model") record.to = {"model", path, part.version, part.sha256, part.build, part.path};
+    spdlog::info("swap model: {} is loaded, and takes over when the requests that run have finished", path);
+    const uint64_t closed_ns = made->engine->clock().now_ns();
+    p_.gate.close();
+    draining();
+    const auto done = p_.engine.replace(std::move(made->engine), [&](engine::Engine& engine, uint64_t step) {
+        p_.taken_over(engine, next->model);
+        record.step = step + 1;
+        record.time_ns = engine.clock().now_ns();
+        record.pause_ns = record.time_ns - closed_ns;
+        engine.take_over(step, record);
+    });
+    p_.gate.open(done ? next : nullptr);
+    if (!done) return done.failure();
+    record.state = host::SwapState::kCommitted;
+    record.end_step = record.step;
+    return record;
+}
+
+}  // namespace patchbay::serve

@@ -1,0 +1,208 @@
+// A model of another shape comes into a running server: streams end with the old one, requests that come meanwhile wait
+// and are read for the new one, and where it cannot be had the old one goes on.
+#include <filesystem>
+#include <fstream>
+#include <future>
+
+#include "base/json_file.hpp"
+#include "serve/admin_client.hpp"
+#include "serve/server_fixture.hpp"
+#include "serve/temporary_folder.hpp"
+
+namespace patchbay::serve::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// The larger demo model with another tokenizer, which knows fewer merges, and a chat template.
+class OtherModel {
+  public:
+    OtherModel() {
+        fs::copy(engine::testing::repository("models/demo-target"), path(), fs::copy_options::recursive);
+        Json tokenizer = *read_json_file(path() + "/tokenizer.json");
+        Json& merges = tokenizer["model"]["merges"];
+        merges.erase(merges.begin() + 400, merges.end());
+        std::ofstream(path() + "/tokenizer.json") << tokenizer.dump();
+        std::ofstream(path() + "/chat_template.jinja") << "{% for m in messages %}[{{ m.content }}]{% endfor %}";
+    }
+    std::string path() const { return folder_.path() / "other"; }
+
+  private:
+    const TemporaryFolder folder_;
+};
+
+config::EngineConfig small_engine(const std::string& path = engine::testing::repository("models/demo-draft")) {
+    config::EngineConfig c = Running::demo_model();
+    c.model.path = path;
+    c.engine.max_num_seqs = 4;
+    c.swap.probation_steps = 2;
+    return c;
+}
+
+class Replaced : public ::testing::Test {
+  protected:
+    Replaced() : server(options(), small_engine()) {}
+
+    AdminAddress address() const { return server.server->admin()->address(); }
+    Json status() const { return Json::parse(ask_admin(address(), "GET", "/status", "")->body); }
+    // Its answer; on a thread of its own, since it waits for the streams.
+    std::future<Json> swap(const std::string& to) const {
+        return std::async(std::launch::async, [this, to] {
+            const Json body{{"kind", "model"}, {"plugin", to}};
+            return Json::parse(ask_admin(address(), "POST", "/swap", body.dump())->body);
+        });
+    }
+    std::string pending() const {
+        const Json all = status()["swaps"]["pending"];
+        return all.empty() ? "" : all[0]["state"].get<std::string>();
+    }
+    std::vector<std::string> models() const {
+        std::vector<std::string> out;
+        const Json list = Json::parse(get(server.port(), "/v1/models").body);
+        for (const Json& m : list["data"]) out.push_back(m["root"]);
+        return out;
+    }
+    Json tokens(const Json& body) const { return Json::parse(server.post("/tokenize", body).body)["tokens"]; }
+
+    const TemporaryFolder folder;
+    const OtherModel other;
+    Running server;
+
+  private:
+    ServerOptions options() const {
+        ServerOptions out;
+        AdminAddress at;
+        at.socket = folder.path() / "admin.sock";
+        const auto plugins = [] { return Result<host::Registry>(engine::testing::registry()); };
+        out.admin = AdminOptions{at, plugins, small_engine()};
+        return out;
+    }
+};
+
+Json greedy(const Json& prompt, int max_tokens) {
+    return {{"prompt", prompt},   {"temperature", 0}, {"max_tokens", max_tokens},
+            {"ignore_eos", true}, {"return_token_ids", true}};
+}
+
+class Stream { // of one client, read as it comes
+  public:
+    Stream(uint16_t port, Json body) : client_(port) {
+        body["stream"] = true;
+        client_.post("/v1/completions", body.dump());
+    }
+    void read_head() { EXPECT_EQ(client_.read_head().status, 200); }
+    std::vector<int> rest() {
+        std::vector<int> ids;
+        while (const auto event = client_.read_event()) {
+            if (*event == "[DONE]") continue;
+            const Json chunk = Json::parse(*event);
+            for (const Json& id : chunk["choices"][0]["token_ids"]) ids.push_back(id);
+        }
+        return ids;
+    }
+
+  private:
+    HttpClient client_;
+};
+
+TEST_F(Replaced, StreamsEndWithTheOldModelAndThoseThatWaitAreReadForTheNewOne) {
+    constexpr int kStreams = 6, kWaiting = 5, kLong = 900;
+    const auto prompt = [](int i) { return "The king said to child " + std::to_string(i); };
+    std::vector<std::vector<int>> before, after;
+    for (int i = 0; i < kStreams; ++i)
+        before.push_back(server.complete(greedy(prompt(i), kLong))["choices"][0]["token_ids"]);
+    const std::vector<int> given_ids = tokens({{"prompt", prompt(0)}});
+    {
+        Running fresh({}, small_engine(other.path()));
+        for (int i = 0; i < kWaiting; ++i)
+            after.push_back(fresh.complete(greedy(prompt(i), 20))["choices"][0]["token_ids"]);
+        after.push_back(fresh.complete(greedy(given_ids, 20))["choices"][0]["token_ids"]);
+        EXPECT_NE(after.front(), after.back()) << "both tokenizers are alike";
+    }
+    std::vector<std::unique_ptr<Stream>> streams, waiting;
+    for (int i = 0; i < kStreams; ++i)
+        streams.push_back(std::make_unique<Stream>(server.port(), greedy(prompt(i), kLong)));
+    streams.front()->read_head(); // it runs
+    auto swapped = swap(other.path());
+    std::string state;
+    do state = pending();
+    while (state == "queued" || state == "preparing" || state.empty());
+    ASSERT_EQ(state, "draining");
+    for (int i = 0; i < kWaiting; ++i)
+        waiting.push_back(std::make_unique<Stream>(server.port(), greedy(prompt(i), 20)));
+    waiting.push_back(std::make_unique<Stream>(server.port(), greedy(given_ids, 20)));
+    for (int i = 1; i < kStreams; ++i) streams[i]->read_head();
+    for (int i = 0; i < kStreams; ++i) EXPECT_EQ(streams[i]->rest(), before[i]) << i;
+    for (size_t i = 0; i < waiting.size(); ++i) {
+        waiting[i]->read_head();
+        EXPECT_EQ(waiting[i]->rest(), after[i]) << i;
+    }
+    const Json got = swapped.get();
+    EXPECT_EQ(got["outcome"], "committed") << got;
+    EXPECT_EQ(got["to"]["plugin"], other.path());
+    EXPECT_GT(got["step"], 1);
+    EXPECT_GT(got["pause_us"], 0);
+    const Json now = status();
+    EXPECT_EQ(now["model"]["path"], other.path());
+    EXPECT_EQ(now["swaps"]["last"].size(), 1u);
+    EXPECT_EQ(models(), std::vector<std::string>(2, other.path()));
+    EXPECT_EQ(tokens({{"messages", {{{"role", "user"}, {"content", "x"}}}}}), tokens({{"prompt", "[x]"}}));
+    EXPECT_EQ(server.pages_in_use_when_idle(), 0u);
+    EXPECT_THAT(get(server.port(), "/metrics").body,
+                HasSubstr("patchbay_plugin_swaps_total{kind=\"model\",outcome=\"committed\"} 1\n"));
+}
+
+TEST_F(Replaced, ThePluginsThatWereSwappedInStay) {
+    const auto swapped = [&](const Json& body) {
+        return Json::parse(ask_admin(address(), "POST", "/swap", body.dump())->body)["outcome"];
+    };
+    swapped({{"kind", "scheduler"}, {"plugin", "sjf"}, {"params", {{"ageing", 10}}}}); // stays on probation: it is idle
+    EXPECT_EQ(swap(other.path()).get()["outcome"], "committed");
+    server.complete(greedy("The king", 5));
+    server.pages_in_use_when_idle();
+    const Json now = status();
+    EXPECT_EQ(now["swaps"]["pending"], Json::array());
+    server.server->engine().call([](engine::Engine& engine) {
+        const auto c = engine.configuration();
+        EXPECT_EQ(c.scheduler.plugin, "sjf");
+        EXPECT_EQ(c.scheduler.settings.at("ageing"), "10");
+    });
+    EXPECT_EQ(swap(engine::testing::repository("models/demo-draft")).get()["outcome"], "committed"); // and back
+    EXPECT_EQ(server.complete(greedy("The owl", 30))["choices"][0]["text"], expected_text("The owl", 30));
+}
+
+TEST_F(Replaced, WhereTheNewOneCannotBeHadTheOldOneGoesOn) {
+    const fs::path broken = folder.path() / "broken";
+    fs::create_directories(broken);
+    fs::copy(other.path() + "/config.json", broken / "config.json");
+    const std::vector<int> expected = server.complete(greedy("The wolf", 60))["choices"][0]["token_ids"];
+    Stream stream(server.port(), greedy("The wolf", 60));
+    const Json none = swap(broken).get();
+    EXPECT_EQ(none["outcome"], "refused") << none;
+    std::ofstream(broken / "model.safetensors") << "nothing that could be read";
+    const Json got = swap(broken).get();
+    EXPECT_EQ(got["outcome"], "refused") << got;
+    stream.read_head();
+    EXPECT_EQ(stream.rest(), expected);
+    EXPECT_EQ(server.complete(greedy("The wolf", 60))["choices"][0]["token_ids"], expected);
+    EXPECT_EQ(models(), std::vector<std::string>(2, engine::testing::repository("models/demo-draft")));
+}
+
+TEST_F(Replaced, AServerThatEndsMeanwhileAnswersTheRequestsThatWait) {
+    std::vector<std::unique_ptr<Stream>> streams;
+    for (int i = 0; i < 8; ++i) streams.push_back(std::make_unique<Stream>(server.port(), greedy("The king", 1900)));
+    streams.front()->read_head();
+    auto swapped = swap(other.path());
+    std::string state;
+    do state = pending();
+    while (state == "queued" || state == "preparing" || state.empty());
+    HttpClient waits(server.port());
+    waits.post("/v1/completions", greedy("The owl", 5).dump());
+    server.server->stop();
+    const Json got = swapped.get();
+    EXPECT_TRUE(got.contains("error")) << got;
+}
+
+}  // namespace
+}  // namespace patchbay::serve::testing
