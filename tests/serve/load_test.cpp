@@ -160,18 +160,18 @@ TEST(Load, ClientsThatGoAtAnyMomentLeaveNothing) {
     }
 }
 
-// Clients of one kind, twice: whatever they do, the second time the server holds no more than after the first.
+// Clients of one kind, again and again: whatever they do, the server holds no more than the time before.
 void expect_nothing_left(const Running& server, const std::function<void()>& clients) {
     const size_t files = open_files();
     uint64_t before = 0;
-    for (const int round : {1, 2}) {
+    for (const int round : {1, 2, 3}) {
         clients();
         EXPECT_EQ(server.pages_in_use_when_idle(), 0u);
         while (server.server->connections() > 0) std::this_thread::yield();
         EXPECT_LE(open_files(), files + 8);
-        constexpr uint64_t kSlack = 16 << 20;
-        if (round == 2 && kCountsMemory) {
-            EXPECT_LE(resident(), before + kSlack) << "the second round takes no more memory";
+        constexpr uint64_t kSlack = 32 << 20; // of the allocator, for more threads than one
+        if (round == 3 && kCountsMemory) {
+            EXPECT_LE(resident(), before + kSlack) << "the third round takes no more memory than the second";
         }
         before = resident();
     }
