@@ -112,8 +112,8 @@ TEST(Load, ThousandsOfStreamsHaveEachItsOwnTokens) {
     std::ranges::sort(gaps);
     const double step_ms = step_p99_ms(get(server.port(), "/metrics").body);
     const auto ms = [](uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
-    std::printf("%zu streams: between events of a stream p50 %.1f ms, p99 %.1f ms, longest %.1f ms, which is %.1f times "
-                "the p99 of a step, %.1f ms\n",
+    std::printf("%zu streams: between events of a stream p50 %.1f ms, p99 %.1f ms, longest %.1f ms, which is %.1f "
+                "times the p99 of a step, %.1f ms\n",
                 streams, ms(gaps[gaps.size() / 2]), ms(gaps[gaps.size() * 99 / 100]), ms(gaps.back()),
                 ms(gaps.back()) / step_ms, step_ms);
     while (server.server->connections() > 0) std::this_thread::yield();
