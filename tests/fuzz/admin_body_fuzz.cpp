@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "serve/admin_json.hpp"
+#include "serve/admin_orders.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace patchbay::serve;

@@ -99,7 +99,8 @@ TEST(Connections, LetPagesOfAllowedOriginsReadTheAnswers) {
     EXPECT_EQ(stranger.status, 405);
     EXPECT_FALSE(stranger.headers.contains("access-control-allow-origin"));
     const std::string headers = "Authorization: Bearer secret\r\nOrigin: https://good.example\r\n";
-    EXPECT_EQ(get(server.port(), "/v1/models", headers).headers.at("access-control-allow-origin"), "https://good.example");
+    EXPECT_EQ(get(server.port(), "/v1/models", headers).headers.at("access-control-allow-origin"),
+              "https://good.example");
     HttpClient client(server.port());
     client.post("/v1/completions", streaming("The king", 3).dump(), headers);
     EXPECT_EQ(client.read_head().headers.at("access-control-allow-origin"), "https://good.example");

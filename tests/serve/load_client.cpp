@@ -135,7 +135,9 @@ std::vector<LoadAnswer> run_load(uint16_t port, const std::vector<LoadRequest>& 
                 if (sending && !clients[i]->wants_to_send()) watch(i, EPOLL_CTL_MOD);
                 continue;
             }
-            clients[i].reset(); // which takes it out of the poll, too
+            // Closing alone would not do while a process that is being started has the descriptor, too.
+            epoll_ctl(poll, EPOLL_CTL_DEL, clients[i]->fd(), nullptr);
+            clients[i].reset();
             open -= 1;
         }
     }

@@ -112,8 +112,8 @@ TEST(Load, ThousandsOfStreamsHaveEachItsOwnTokens) {
     std::ranges::sort(gaps);
     const double step_ms = step_p99_ms(get(server.port(), "/metrics").body);
     const auto ms = [](uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
-    std::printf("%zu streams: between events of a stream p50 %.1f ms, p99 %.1f ms, longest %.1f ms, which is %.1f times "
-                "the p99 of a step, %.1f ms\n",
+    std::printf("%zu streams: between events of a stream p50 %.1f ms, p99 %.1f ms, longest %.1f ms, which is %.1f "
+                "times the p99 of a step, %.1f ms\n",
                 streams, ms(gaps[gaps.size() / 2]), ms(gaps[gaps.size() * 99 / 100]), ms(gaps.back()),
                 ms(gaps.back()) / step_ms, step_ms);
     while (server.server->connections() > 0) std::this_thread::yield();
@@ -160,18 +160,18 @@ TEST(Load, ClientsThatGoAtAnyMomentLeaveNothing) {
     }
 }
 
-// Clients of one kind, twice: whatever they do, the second time the server holds no more than after the first.
+// Clients of one kind, again and again: whatever they do, the server holds no more than the time before.
 void expect_nothing_left(const Running& server, const std::function<void()>& clients) {
     const size_t files = open_files();
     uint64_t before = 0;
-    for (const int round : {1, 2}) {
+    for (const int round : {1, 2, 3}) {
         clients();
         EXPECT_EQ(server.pages_in_use_when_idle(), 0u);
         while (server.server->connections() > 0) std::this_thread::yield();
         EXPECT_LE(open_files(), files + 8);
-        constexpr uint64_t kSlack = 16 << 20;
-        if (round == 2 && kCountsMemory) {
-            EXPECT_LE(resident(), before + kSlack) << "the second round takes no more memory";
+        constexpr uint64_t kSlack = 32 << 20; // of the allocator, for more threads than one
+        if (round == 3 && kCountsMemory) {
+            EXPECT_LE(resident(), before + kSlack) << "the third round takes no more memory than the second";
         }
         before = resident();
     }

@@ -43,7 +43,8 @@ class Loop {
         address.socket = folder_.path() / "admin.sock";
         const auto find = [] { return host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"}); };
         auto started = LoopControl::start(
-            {AdminOptions{address, find, demo()}, "generate", "1.2.3", [this] { drained_ = true; }}, *engine_, metrics_);
+            {AdminOptions{address, find, demo()}, "generate", "1.2.3", [this] { drained_ = true; }}, *engine_,
+            metrics_);
         if (!started) throw std::runtime_error(started.error());
         control_ = *std::move(started);
         thread_ = std::thread([this] { run(); });

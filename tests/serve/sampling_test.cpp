@@ -148,7 +148,8 @@ TEST(RequestFields, CacheSaltKeepsPromptsApart) {
 
 TEST(RequestFields, JsonObjectIsTheFormOfTheOutput) {
     for (const char* path : {"/v1/completions", "/v1/chat/completions"}) {
-        Json body{{"temperature", 0.7}, {"seed", 3}, {"max_tokens", 400}, {"response_format", {{"type", "json_object"}}}};
+        Json body{{"temperature", 0.7}, {"seed", 3}, {"max_tokens", 400}};
+        body["response_format"] = {{"type", "json_object"}};
         const bool chat = path == std::string("/v1/chat/completions");
         if (chat) body["messages"] = {{{"role", "user"}, {"content", "A person as JSON"}}};
         else body["prompt"] = "A person as JSON: ";

@@ -284,8 +284,8 @@ void Connection::refuse(unsigned status, const std::string& text) {
     response.status = status;
     keep_alive_ = false;
     parsing_ = false;
-    send(head_of(response, Ending::kClose) + "\r\nContent-Length: " + std::to_string(response.body.size()) + "\r\n\r\n" +
-         response.body);
+    const std::string length = std::to_string(response.body.size());
+    send(head_of(response, Ending::kClose) + "\r\nContent-Length: " + length + "\r\n\r\n" + response.body);
     discarding_ = true;
 }
 

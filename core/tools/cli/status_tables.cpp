@@ -69,7 +69,8 @@ void print_status(const Json& s) {
     const std::string reason = text_of(s.at("reason"));
     std::cout << printable(text_of(s.at("model").at("name"))) << ": " << text_of(s.at("state"))
               << (reason.empty() ? "" : ": " + printable_message(reason)) << ", " << s.at("steps") << " steps ("
-              << printable(text_of(s.at("task"))) << ", pid " << s.at("pid") << ", patchbay " << printable(text_of(s.at("version"))) << ")\n";
+              << printable(text_of(s.at("task"))) << ", pid " << s.at("pid") << ", patchbay "
+              << printable(text_of(s.at("version"))) << ")\n";
     std::cout << "requests: " << queues.at("running") << " running, " << queues.at("waiting") << " waiting, "
               << queues.at("inbox") << " in the inbox\n";
     std::cout << "pages: " << pages.at("used") << " used, " << pages.at("cached") << " cached, " << pages.at("free")

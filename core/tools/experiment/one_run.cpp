@@ -95,19 +95,19 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
         for (const std::string& fault : discarded.faults) run.faults.push_back("warm-up: " + fault);
         if (discarded.end == RunEnd::kComplete) PB_CHECK(engine->reset_prefix_cache());
     }
-    const bool tells = listener.wants_metrics();
-    if (tells || control) {
+    const bool reports = listener.wants_metrics();
+    if (reports || control) {
         hooks.on_request = [&](engine::RequestId id, uint64_t arrival, uint32_t tokens, uint32_t n) {
-            if (tells) listener.on_request(id, arrival, tokens, n);
+            if (reports) listener.on_request(id, arrival, tokens, n);
             if (control) control->on_request(id, arrival, tokens, n);
         };
         hooks.on_output = [&](const engine::RequestOutput& output) {
-            if (tells) listener.on_output(output);
+            if (reports) listener.on_output(output);
             if (control) control->on_output(output);
         };
     }
     hooks.on_step = [&](const engine::StepReport& report, size_t finished) {
-        if (tells) listener.on_step(report);
+        if (reports) listener.on_step(report);
         if (control) control->on_step(report);
         const TimeSpan& counted = hooks.counted;
         const bool counts = report.end_ns >= started_ns + counted.from_ns &&

@@ -22,8 +22,8 @@ namespace patchbay::top {
 struct Source {
     serve::AdminAddress address;
     enum class Routes { kAdmin, kMetricsOnly } routes = Routes::kAdmin;
-    // The engine that runs now, where the one at the address has ended: runs of an experiment follow one another. Empty:
-    // only the one at the address is wanted.
+    // The engine that runs now, where the one at the address has ended: runs of an experiment follow one another.
+    // Empty: only the one at the address is wanted.
     std::function<Result<serve::AdminAddress>()> find_next{};
 };
 

@@ -49,7 +49,8 @@ void wait_for_news(const Wakeup& wakeup, bool keys, int timeout_ms) {
 class Live {
   public:
     Live(const TopOptions& options, Sample first, std::unique_ptr<Terminal> terminal, const Wakeup& wakeup)
-        : wakeup_(wakeup), glyphs_(locale_is_utf8() ? unicode_glyphs() : ascii_glyphs()), terminal_(std::move(terminal)),
+        : wakeup_(wakeup), glyphs_(locale_is_utf8() ? unicode_glyphs() : ascii_glyphs()),
+          terminal_(std::move(terminal)),
           screen_(options.source.routes == Source::Routes::kAdmin ? Screen::Control::kFull
                                                                   : Screen::Control::kWatchOnly),
           link_(options.source, options.interval, wakeup) {

@@ -249,8 +249,8 @@ int run(const std::string& file) {
     std::printf("  first token over HTTP    %8.3f ms, idle, one request after the other\n", first_http * 1e3);
     std::printf("  without HTTP             %8.3f ms; HTTP adds %.3f ms\n", first_plain * 1e3,
                 (first_http - first_plain) * 1e3);
-    std::printf("  metrics                  %8.2f us a step of %u sequences, %.2f %% of the steps' time\n", cost.us_a_step,
-                kStreams, 100 * cost.share);
+    std::printf("  metrics                  %8.2f us a step of %u sequences, %.2f %% of the steps' time\n",
+                cost.us_a_step, kStreams, 100 * cost.share);
     return 0;
 }
 
