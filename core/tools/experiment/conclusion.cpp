@@ -75,17 +75,21 @@ std::vector<std::string> notices_of(const std::vector<RunSummary>& runs,
 // Verdicts that were asked for, of metrics that no run has.
 void note_missing(const Measured& m, const std::vector<VariantResult>& results, const Question& q,
                   std::vector<std::string>& notices) {
-    std::vector<std::string> of_plugins;
-    for (const MetricInfo& info : m.list)
-        if (is_plugin_metric(info.name) && !metric_named(info.name, q.list)) of_plugins.push_back(info.name);
+    std::vector<std::string> missing, of_plugins;
+    bool plugins = false;
     for (const size_t metric : q.primary) {
         const auto has_value = [&](const VariantResult& r) { return !std::isnan(r.metrics[metric]); };
         if (std::ranges::any_of(results, has_value)) continue;
-        std::string notice = "no run has a value of the primary metric '" + m.list[metric].name + "'";
-        if (is_plugin_metric(m.list[metric].name))
-            notice += of_plugins.empty() ? "; no plugin has any" : "; plugins have " + joined(of_plugins);
-        notices.push_back(std::move(notice));
+        missing.push_back("'" + m.list[metric].name + "'");
+        plugins |= is_plugin_metric(m.list[metric].name);
     }
+    if (missing.empty()) return;
+    for (const MetricInfo& info : m.list)
+        if (is_plugin_metric(info.name) && !metric_named(info.name, q.list)) of_plugins.push_back(info.name);
+    std::string notice = "no run has a value of the primary metric" + std::string(missing.size() > 1 ? "s " : " ") +
+                         joined(missing);
+    if (plugins) notice += of_plugins.empty() ? "; no plugin has any" : "; plugins have " + joined(of_plugins);
+    notices.push_back(std::move(notice));
 }
 
 // Repeats that hold no information of their own, and variants that changed nothing.

@@ -171,6 +171,11 @@ Result<RecordedSpec> recorded_spec(const std::filesystem::path& database) {
     if (!std::filesystem::is_regular_file(database, error))
         return fail(database.string() + " is not there; expected a folder of results that were interrupted");
     PB_TRY(const Reader db, Reader::open(database));
+    uint64_t version = 0;
+    PB_CHECK(db.each("PRAGMA user_version", [&](const Row& row) { version = row.integer(0); }));
+    if (version != kResultsVersion)
+        return fail(database.string() + " has tables of version " + std::to_string(version) + ", expected " +
+                    std::to_string(kResultsVersion) + ": another version of patchbay made it");
     RecordedSpec spec;
     std::string end;
     PB_CHECK(db.each("SELECT name, spec_yaml, end FROM experiment", [&](const Row& row) {
