@@ -43,6 +43,20 @@ TEST(Connections, TakeRequestsByteByByteAndInChunks) {
     EXPECT_EQ(client.read_answer().status, 200);
 }
 
+TEST(Connections, TakeTheLastChunkInAnyPieces) {
+    const std::string head = "POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+    const std::string body = "f\r\n{\"prompt\": \"a\"}\r\n";
+    for (const std::string& before : {head, head + body}) { // without a body it is no JSON, but a request
+        for (const size_t cut : {1, 2, 3, 4}) {
+            HttpClient client(shared().port());
+            const std::string last = "0\r\n\r\n";
+            client.send(before + last.substr(0, cut));
+            for (const char c : last.substr(cut)) client.send(std::string(1, c));
+            EXPECT_EQ(client.read_answer().status, before == head ? 400 : 200) << cut;
+        }
+    }
+}
+
 TEST(Connections, SpeakHttp10) {
     HttpClient client(shared().port());
     client.send("GET /version HTTP/1.0\r\n\r\n");

@@ -42,11 +42,22 @@ ParamManifest param_from(const json& j) {
     return p;
 }
 
+int64_t whole(const json& j) {
+    if (!j.is_number_integer()) throw json::type_error::create(302, "a number must be whole", &j);
+    return j.get<int64_t>();
+}
+
+uint32_t revision(const json& j) {
+    const int64_t value = whole(j);
+    if (value < 0 || value > UINT32_MAX) throw json::out_of_range::create(406, "a revision is out of range", &j);
+    return static_cast<uint32_t>(value);
+}
+
 ComponentManifest component_from(const json& j) {
     ComponentManifest c;
     c.kind = shown_text(j.at("kind"));
     c.kind_id = shown_text(j.at("kind_id"));
-    c.revision = j.at("revision").get<uint32_t>();
+    c.revision = revision(j.at("revision"));
     c.name = shown_text(j.at("name"));
     c.version = shown_text(j.at("version"));
     c.summary = shown_text(j.at("summary"));
@@ -57,7 +68,7 @@ ComponentManifest component_from(const json& j) {
         for (const json& hook : j["hooks"]) c.hooks.push_back(shown_text(hook));
     if (j.contains("extensions"))
         for (const json& e : j["extensions"])
-            c.extensions.push_back({shown_text(e.at("id")), e.at("revision").get<uint32_t>()});
+            c.extensions.push_back({shown_text(e.at("id")), revision(e.at("revision"))});
     if (j.contains("architectures")) c.architectures = j["architectures"].get<std::vector<std::string>>();
     return c;
 }
@@ -97,7 +108,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         m.version = shown_text(j.at("version"));
         m.build = shown_text(j.at("build"));
         m.sha256 = j.at("sha256").get<std::string>();
-        const auto major = j.at("abi_major").get<int64_t>(), minor = j.at("abi_minor").get<int64_t>();
+        const int64_t major = whole(j.at("abi_major")), minor = whole(j.at("abi_minor"));
         if (std::min(major, minor) < 0 || std::max(major, minor) > UINT16_MAX)
             return fail(file.string() + ": 'abi_major' and 'abi_minor' must be 0 to 65535");
         m.abi_major = static_cast<uint16_t>(major);

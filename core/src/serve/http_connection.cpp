@@ -224,7 +224,8 @@ void Connection::parse() {
         boost::system::error_code error;
         const size_t used = parser_->put(buffer_.data(), error);
         buffer_.consume(used);
-        if (error == http::error::need_more) error = {};
+        const bool needs_more = error == http::error::need_more;
+        if (needs_more) error = {};
         if (error == http::error::body_limit)
             return refuse(413, "the body has more than " + std::to_string(set_->options.max_body_bytes) + " bytes");
         if (error == http::error::header_limit)
@@ -237,7 +238,7 @@ void Connection::parse() {
             continue_sent_ = true;
             send("HTTP/1.1 100 Continue\r\n\r\n");
         }
-        if (used == 0) break; // more must come
+        if (needs_more || used == 0) break;
     }
     if (eof_ && !exchange_ && !writing_) close();
 }

@@ -103,6 +103,11 @@ TEST(Manifest_, ValuesThatNoProbeWritesAreRefused) {
         EXPECT_THAT(with("/library", library), HasSubstr("'library' must be a file beside it"));
     for (const int64_t version : {-1, 65536, 65537})
         EXPECT_THAT(with("/abi_major", version), HasSubstr("'abi_major' and 'abi_minor' must be 0 to 65535"));
+    for (const char* at : {"/abi_major", "/components/0/revision"})
+        for (const double number : {1.5, 1.3e32})
+            EXPECT_THAT(with(at, number), HasSubstr("a number must be whole")) << at;
+    for (const int64_t revision : {int64_t{-1}, int64_t{1} << 32})
+        EXPECT_THAT(with("/components/0/revision", revision), HasSubstr("a revision is out of range"));
     EXPECT_THAT(with("/components/0/name", ""), HasSubstr("a component has no kind or no name"));
     EXPECT_THAT(with("/components/0/params/0/type", "double"),
                 HasSubstr("parameter 'ageing' of 'mine' has type 'double'"));
