@@ -32,13 +32,13 @@ std::optional<uint64_t> read_duration_ns(const Node& given, Faults& faults) {
     return std::nullopt;
 }
 
-struct Entry { // of `at`
+struct AtItem { // of `at`
     std::optional<uint32_t> request;
     std::optional<uint64_t> t_ns;
     std::vector<TimedSwap> swaps; // without their time
 };
 
-void read_slots(const Node& given, Entry& out, Faults& faults) {
+void read_slots(const Node& given, AtItem& out, Faults& faults) {
     if (!config::is_section(given, "'swap'", faults)) return;
     if (given.entries.empty())
         faults.add(given.origin, "'swap' is empty, expected " + engine::one_of(engine::swap_slots()));
@@ -53,12 +53,12 @@ void read_slots(const Node& given, Entry& out, Faults& faults) {
     }
 }
 
-config::Table<Entry> entry_table() {
-    config::Table<Entry> t;
-    t.key("request", &Entry::request, config::Bounds{0, 4e6, "requests"}, "once so many requests have arrived");
+config::Table<AtItem> item_table() {
+    config::Table<AtItem> t;
+    t.key("request", &AtItem::request, config::Bounds{0, 4e6, "requests"}, "once so many requests have arrived");
     t.custom({.name = "t", .description = "or: so long after the start of the run, as 5s or 500ms",
               .json_schema = "{}"},
-             [](const Node* given, Entry& out, Faults& faults) {
+             [](const Node* given, AtItem& out, Faults& faults) {
                  if (!given) return Node{};
                  out.t_ns = read_duration_ns(*given, faults);
                  return *given;
@@ -67,7 +67,7 @@ config::Table<Entry> entry_table() {
               .description = "slot → the plugin that takes it, as in the engine's configuration; model → the folder or "
                              "file of a checkpoint; several succeed or fail together",
               .json_schema = R"({"type": "object"})"},
-             [](const Node* given, Entry& out, Faults& faults) {
+             [](const Node* given, AtItem& out, Faults& faults) {
                  if (!given) return Node{};
                  read_slots(*given, out, faults);
                  return *given;
@@ -78,8 +78,8 @@ config::Table<Entry> entry_table() {
 
 void read_entry(const Node& given, std::vector<TimedSwap>& out, Faults& faults) {
     if (!config::is_section(given, "an item of 'at'", faults)) return;
-    Entry entry;
-    entry_table().read(given, entry, faults);
+    AtItem entry;
+    item_table().read(given, entry, faults);
     if ((given.find("request") != nullptr) == (given.find("t") != nullptr))
         faults.add(given.origin, "an item of 'at' needs either 'request' or 't': when it happens");
     for (TimedSwap& swap : entry.swaps) {
