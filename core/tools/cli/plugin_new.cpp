@@ -17,7 +17,7 @@ namespace patchbay::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Words = std::map<std::string, std::string>; // "@name@" → what stands there
+using Replacements = std::map<std::string, std::string>; // "@name@" → what stands there
 
 // templates/<kind>/plugin.<language> is the source; what else is in that folder and in templates/all comes with it.
 constexpr const char* kForAll = "all";
@@ -100,7 +100,7 @@ Result<std::string> read(const fs::path& file) {
     return text.str();
 }
 
-std::string filled_in(std::string text, const Words& words) {
+std::string filled_in(std::string text, const Replacements& words) {
     for (const auto& [word, value] : words)
         for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + value.size()))
             text.replace(at, word.size(), value);
@@ -117,7 +117,7 @@ Result<> write(const fs::path& file, const std::string& text) {
     return {};
 }
 
-Words words_for(const NewPlugin& o, const fs::path& support) {
+Replacements words_for(const NewPlugin& o, const fs::path& support) {
     const bool c = o.language == "c";
     return {{"@name@", o.name},
             {"@Name@", camel_case(o.name)},
@@ -132,7 +132,7 @@ Words words_for(const NewPlugin& o, const fs::path& support) {
 // What the folder will hold: by name, the text.
 Result<std::map<std::string, std::string>> texts_of(const NewPlugin& o, const fs::path& support) {
     const fs::path templates = support / "templates";
-    Words words = words_for(o, support);
+    Replacements words = words_for(o, support);
     if (const fs::path about = templates / o.kind / kAbout; fs::exists(about)) {
         PB_TRY(const std::string text, read(about));
         words["@about@"] = filled_in(text, words);

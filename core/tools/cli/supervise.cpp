@@ -80,7 +80,7 @@ class Text { // of one pipe
     // False: it has ended.
     bool read_from(int fd) {
         char part[4096];
-        const ssize_t n = read(fd, part, sizeof part);
+        const ssize_t n = ::read(fd, part, sizeof part);
         if (n < 0 && errno == EINTR) return true;
         if (n > 0) text_.append(part, static_cast<size_t>(n));
         return n > 0;
