@@ -24,13 +24,14 @@ thread_local int64_t allocations_left = -1; // of this thread, before the one th
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-void* operator new(size_t size) {
+// Not inlined: the compiler would take their free() for one of memory that the usual operator new gave.
+[[gnu::noinline]] void* operator new(size_t size) {
     if (allocations_left >= 0 && allocations_left-- == 0) throw std::bad_alloc();
     if (void* p = std::malloc(size ? size : 1)) return p;
     throw std::bad_alloc();
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
 #endif
 
 namespace patchbay::engine {
