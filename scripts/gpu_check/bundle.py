@@ -9,7 +9,7 @@ import tarfile
 import tempfile
 
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
-LARGEST = 25 << 20  # bytes of the archive: with the tree it is to stay under 64 MiB
+LARGEST = 24 << 20  # bytes of the archive: with the tree it is to stay under 64 MiB
 ARCHIVE = "third-party.tar.xz"
 # What the target has: its own compiler and C library.
 OF_THE_SYSTEM = re.compile(r"^/usr/(include/(c\+\+|x86_64-linux-gnu/(bits|sys|gnu|asm|c\+\+)|linux|asm|bits)/|lib/gcc/)")

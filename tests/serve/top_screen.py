@@ -189,6 +189,7 @@ def check_end(screen, begin, *end):
     screen.wait("exit code 0", r"(?m)^code 0$")
     screen.keys("clear", "Enter")
     wait_for("clean shell", lambda: "code" not in screen.text(), screen.text)
+    screen.wait("prompt", r"(?m)^ready>\s*\Z")
     screen.keys("stty -a | grep -c ' echo '", "Enter")  # echo and line editing are back
     screen.wait("echo", r"(?m)^1$")
     screen.keys("clear", "Enter")
