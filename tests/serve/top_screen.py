@@ -126,7 +126,7 @@ def check_swap_and_set(screen, admin):
     screen.keys("s", "s") # the second one that begins with s: by letter, sjf or another
     while "sjf" != chosen(screen):
         screen.keys("Right")
-        time.sleep(0.05)
+        time.sleep(0.3)  # until it is drawn: a second key would go past it
     screen.keys("Enter")
     screen.wait("line for settings", r"to sjf KEY=VALUE")
     screen.keys("-l", "ageing=3")
