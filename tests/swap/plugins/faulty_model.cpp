@@ -1,5 +1,6 @@
 // A decoder as Llama's, whose forward passes fail after the first few where the vocabulary is that of the demo models,
 // which no check of a probe has.
+#include <chrono>
 #include <cstdint>
 
 #include "patchbay/sdk/decoder_blocks.hpp"
@@ -42,8 +43,10 @@ class Faulty : public patchbay::GatedDecoder {
 
     void forward(const patchbay::Forward& f) {
         if (facts_.vocab_size == kVocabulary && ++passes_ > kGoodPasses) {
-#ifdef LATE_LOOPS
-            for (uint64_t i = 0; i < LATE_LOOPS; ++i) loops_ = i;
+#ifdef LATE_MS
+            using Clock = std::chrono::steady_clock;
+            for (const auto end = Clock::now() + std::chrono::milliseconds(LATE_MS); Clock::now() < end;) {
+            }
 #else
             throw patchbay::Error(PB_FAILED, "fails on purpose");
 #endif
@@ -54,9 +57,6 @@ class Faulty : public patchbay::GatedDecoder {
   private:
     pb_model_facts facts_{};
     int passes_ = 0;
-#ifdef LATE_LOOPS
-    volatile uint64_t loops_ = 0;
-#endif
 };
 
 }  // namespace
