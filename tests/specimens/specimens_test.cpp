@@ -289,6 +289,11 @@ TEST(HealthyPlugin, OfPureCPassesAndIsDescribed) {
     EXPECT_THAT(report.manifest->components[0].extensions, ::testing::IsEmpty());
 }
 
+TEST(HealthyPlugin, FindsItselfInProc) {
+    const host::ProbeReport report = probed("looks_itself_up");
+    EXPECT_EQ(report.verdict, host::Verdict::kOk) << report.check << ": " << report.reason;
+}
+
 // The names are taken from what the probe itself reports, so that a new check without a specimen is found here.
 TEST(EveryCheck, HasASpecimen) {
     std::set<std::string> caught, known = {"process.verdict", "process.exit"};

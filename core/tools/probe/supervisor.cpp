@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -99,6 +100,12 @@ ProbeEnding watch(const Supervision& s, int keeper, int signals) {
     }
 }
 
+// In a namespace of its own: /proc tells of its processes alone, where a GPU's driver looks itself up by its number.
+void show_own_processes() {
+    if (unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0)
+        (void)mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
+}
+
 void prepare_worker(const Supervision& s) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setenv("TMPDIR", s.folder.c_str(), 1); // what a plugin leaves there goes with the folder
@@ -119,14 +126,11 @@ std::optional<int> supervise(const Supervision& s) {
     const int signals = signalfd(-1, &ours, SFD_CLOEXEC);
     int ends[2];
     if (signals < 0 || pipe2(ends, O_CLOEXEC) != 0) return 1;
-    // Needs privileges; without it the subreaper finds what is left. LeakSanitizer cannot look at threads whose numbers
-    // in /proc are of another namespace.
-#if !defined(__SANITIZE_ADDRESS__)
-    (void)unshare(CLONE_NEWPID);
-#endif
+    const bool alone = unshare(CLONE_NEWPID) == 0; // needs privileges; without it the subreaper finds what is left
     const pid_t keeper = fork();
     if (keeper == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (alone) show_own_processes();
         close(s.ending);
         close(signals);
         close(ends[0]);
