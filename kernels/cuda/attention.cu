@@ -57,7 +57,7 @@ __global__ void attend_kernel(AttentionCall call, RowsOf<Q> out, RowsOf<const Q>
                     }
                     const float score = score_of(call.shape, warp_sum(dot));
                     const float m = fmaxf(s.m, score), base = base_of(m);
-                    const float keep = exp2f(s.m - base), weight = exp2f(score - base);
+                    const float keep = power_of_two(s.m - base), weight = power_of_two(score - base);
                     s = {m, s.l * keep + weight};
                     for (int i = 0; i < kPerLane; ++i) {
                         const int d = lane + i * kWarp;
@@ -157,14 +157,14 @@ void attend(Stream stream, const AttentionCall& call, const pb_tensor& out, cons
             with_type(call.shape.kv_dtype, [&](auto tkv) {
                 using Q = decltype(tq);
                 using Kv = decltype(tkv);
-                launch(attend_kernel<Q, Kv>, call.grid, kWarps * kWarp, 0, stream, call, heads_of<Q>(out),
+                launch(attend_kernel<Q, Kv>, call.grid.tiles, kWarps * kWarp, 0, stream, call, heads_of<Q>(out),
                        heads_of<const Q>(q));
             });
         });
     }
     with_type(out.dtype, [&](auto t) { // always started: a captured graph must find it when a later plan needs it
         using Q = decltype(t);
-        launch(merge_kernel<Q>, call.grid, kWarps * kWarp, 0, stream, call, heads_of<Q>(out));
+        launch(merge_kernel<Q>, call.grid.tiles, kWarps * kWarp, 0, stream, call, heads_of<Q>(out));
     });
 }
 

@@ -19,8 +19,11 @@ uint64_t row_bytes(const AttentionShape& shape) { // of one row of partial sums,
 struct Tile {
     int32_t sequence, token, first_row, rows;
     int64_t from, to; // from: of its block
+    bool few() const { return rows <= kFewRows; }
     int64_t splits() const { return (to - 1) / kSplit - from / kSplit + 1; }
 };
+
+int64_t few_workers(const AttentionGrid& grid) { return int64_t{grid.few} * grid.few_warps; }
 
 template <class F>
 void for_each_tile(const AttentionShape& shape, const AttentionBatch& batch, F&& f) {
@@ -42,12 +45,13 @@ void for_each_tile(const AttentionShape& shape, const AttentionBatch& batch, F&&
 }  // namespace
 
 AttentionLimits attention_limits(const AttentionShape& shape, int32_t max_seqs, int32_t max_tokens, int32_t max_seq_len,
-                                 int32_t blocks) {
+                                 const AttentionGrid& grid) {
     const int64_t tiles = max_seqs + ceil_of(int64_t{max_tokens} * (shape.heads / shape.kv_heads), kTileRows);
     const int64_t splits = ceil_of(std::max(max_seq_len, 1), kSplit) + 1;
     AttentionLimits out;
-    out.busy = std::max(blocks, 1);
-    out.items = int32_t(std::min<int64_t>(2 * tiles + out.busy, 1 << 24)); // see plan_attention
+    out.grid = grid;
+    const int64_t busy = int64_t{grid.tiles} + few_workers(grid);
+    out.items = int32_t(std::min<int64_t>(2 * tiles + busy, 1 << 24)); // see plan_attention
     out.merges = int32_t(std::min<int64_t>(tiles, 1 << 24));
     const int64_t rows = int64_t{max_tokens} * (shape.heads / shape.kv_heads);
     out.partial_rows = int32_t(std::min<int64_t>(rows * splits, int64_t(kStateBytes / row_bytes(shape))));
@@ -65,22 +69,26 @@ AttentionLayout attention_layout(const AttentionShape& shape, const AttentionLim
     return out;
 }
 
-// Splits are dealt out in runs of about so many that all blocks that fit at once are busy. There are no more items than
-// one a tile and, beyond that, busy / kv_heads: runs of `each` splits or fewer number at most splits / each + 1 a tile.
+// Splits are dealt out in runs of about so many that all that works at once is busy: blocks with the splits of tiles, warps
+// with those of few rows. There are no more items than one a tile and, beyond that, those that work / kv_heads: runs of `each`
+// splits or fewer number at most splits / each + 1 a tile.
 bool plan_attention(const AttentionShape& shape, const AttentionBatch& batch, const AttentionLimits& limits,
                     AttentionPlan& plan) {
     plan.items.clear();
     plan.merges.clear();
     plan.partial_rows = 0;
-    int64_t splits = 0;
-    for_each_tile(shape, batch, [&](const Tile& tile) { splits += tile.splits(); });
-    const int64_t each = std::max<int64_t>(ceil_of(splits * shape.kv_heads, std::max(limits.busy, 1)), 1);
+    int64_t splits[2] = {0, 0}; // of tiles, of few rows
+    for_each_tile(shape, batch, [&](const Tile& tile) { splits[tile.few()] += tile.splits(); });
+    const int64_t workers[2] = {limits.grid.tiles, few_workers(limits.grid)};
+    int64_t each[2];
+    for (const int few : {0, 1})
+        each[few] = std::max<int64_t>(ceil_of(splits[few] * shape.kv_heads, std::max<int64_t>(workers[few], 1)), 1);
     bool fits = true;
     for_each_tile(shape, batch, [&](const Tile& tile) {
         const int64_t count = tile.splits(), rows = count * tile.rows;
         const bool room = plan.partial_rows + rows <= limits.partial_rows &&
                           int64_t(plan.merges.size()) < limits.merges;
-        const int64_t pieces = room ? ceil_of(count, each) : 1, per_piece = ceil_of(count, pieces);
+        const int64_t pieces = room ? ceil_of(count, each[tile.few()]) : 1, per_piece = ceil_of(count, pieces);
         AttentionItem item{tile.sequence, tile.token, tile.first_row, tile.rows, 0, 0, -1, 0};
         if (pieces > 1) {
             plan.merges.push_back({tile.token, tile.first_row, tile.rows, plan.partial_rows, int32_t(count), {}});
@@ -97,6 +105,9 @@ bool plan_attention(const AttentionShape& shape, const AttentionBatch& batch, co
         }
         fits = fits && int64_t(plan.items.size()) <= limits.items;
     });
+    const auto few = std::stable_partition(plan.items.begin(), plan.items.end(),
+                                           [](const AttentionItem& item) { return item.rows > kFewRows; });
+    plan.tiles = int32_t(few - plan.items.begin());
     return fits;
 }
 

@@ -1,5 +1,7 @@
-// Attention with tensor cores, bf16, head_dim 64 or 128: a block works through the keys of a tile of up to 64 rows, a
-// warp 16 rows of it; keys and values come through shared memory, the next block of them while this one is worked on.
+// Attention with tensor cores, bf16, head_dim 64 or 128. Of a tile of up to 64 rows, a block of threads works through the
+// keys, a warp 16 rows of it. Of few rows, as sequences that decode have, each warp works alone, so that many sequences are
+// read at once. Keys and values come through shared memory, the next of them while those before are worked on.
+#include <cstdint>
 #include <type_traits>
 
 #include "cuda/attention.cuh"
@@ -10,34 +12,66 @@ namespace {
 constexpr int kWarps = kTileRows / 16;
 constexpr int kThreads = kWarps * kWarp;
 constexpr int kTiles = kKeys / 8; // of scores: 8 keys each
+constexpr int kStages = 2;        // of keys and values that a tile's block has room for
+constexpr int kMaxFewWarps = 8;   // of a block of attend_few_kernel: their registers allow no more
 
 template <int D>
 struct Buffers { // keys and values (kKeys, D), in chunks of 16 bytes that are spread over the banks
-    static constexpr int kChunks = D / 8;                    // of a row
-    static constexpr uint64_t kBytes = uint64_t{2} * kKeys * D * 2;  // of one stage
-    static constexpr uint64_t kAll = 2 * kBytes;
+    static constexpr int kChunks = D / 8;                           // of a row
+    static constexpr uint64_t kBytes = uint64_t{2} * kKeys * D * 2; // of one stage
     uint8_t* memory;
     __device__ uint8_t* at(int stage, bool values, int row, int chunk) const {
         return memory + stage * kBytes + (values ? kBytes / 2 : 0) + row * (D * 2) + ((chunk ^ (row & 7)) * 16);
     }
 };
 
+// Where one KV head of a sequence lies in its pages.
 template <int D>
-__device__ void load_keys(const AttentionCall& call, const AttentionItem& item, const int32_t* pages, int kv_head,
-                          int block, Buffers<D> buffers, int stage) {
-    constexpr int kChunks = Buffers<D>::kChunks;
-    for (int i = int(threadIdx.x); i < kKeys * kChunks; i += kThreads) {
-        const int row = i / kChunks, chunk = i % kChunks, key = block * kKeys + row;
-        const Bf16* k = nullptr;
-        const Bf16* v = nullptr;
-        if (key < item.key_to) { // values past the end must be zero: their weight is, and 0 · NaN is NaN
-            k = kv_row<Bf16>(call, pages, kv_head, key, false);
-            v = kv_row<Bf16>(call, pages, kv_head, key, true);
-        }
-        copy_async(buffers.at(stage, false, row, chunk), k ? k + chunk * 8 : nullptr, call.kv.data);
-        copy_async(buffers.at(stage, true, row, chunk), v ? v + chunk * 8 : nullptr, call.kv.data);
+struct HeadPages {
+    const int32_t* pages;
+    const uint8_t* data;
+    uint64_t page_stride, values; // bytes: from a page to the next, from a key to its value
+    int32_t block_size, shift;    // shift: block_size is 2^shift; −1: it is no power of 2
+    __device__ HeadPages(const AttentionCall& call, const AttentionItem& item, int kv_head)
+        : pages(call.blocks + call.block_starts[item.sequence]),
+          data(call.kv.data + uint64_t(kv_head) * uint64_t(call.shape.block_size) * (D * 2)),
+          page_stride(call.kv.page_stride),
+          values(uint64_t(call.shape.kv_heads) * uint64_t(call.shape.block_size) * (D * 2)),
+          block_size(call.shape.block_size),
+          shift((block_size & (block_size - 1)) == 0 ? 31 - leading_zeros(uint32_t(block_size)) : -1) {}
+    struct Row {
+        const uint8_t* at; // of a key; its value is `values` bytes further
+        bool there;        // its page has not been freed
+    };
+    template <bool kPowerOfTwo>
+    __device__ Row row(int key) const {
+        const int index = kPowerOfTwo ? key >> shift : key / block_size;
+        const int offset = kPowerOfTwo ? key & (block_size - 1) : key - index * block_size;
+        const int32_t page = pages[index];
+        return {data + uint64_t(page < 0 ? 0 : page) * page_stride + offset * (D * 2), page >= 0};
     }
-    commit_copies();
+};
+
+// Begins to copy keys, or values, of one block: by `kBy` threads, of which this is `thread`. What comes after the last key
+// is zero: its weight is, and 0 · NaN is NaN.
+template <int D, int kBy>
+__device__ void load_rows(const HeadPages<D>& head, int key_to, int block, bool values, int thread, Buffers<D> buffers,
+                          int stage) {
+    constexpr int kChunks = Buffers<D>::kChunks, kRows = kBy / kChunks;
+    const int chunk = thread % kChunks;
+    const uint64_t ahead = (values ? head.values : 0) + uint64_t(chunk) * 16;
+    const auto load = [&](auto power_of_two, int row) {
+        const int key = block * kKeys + row;
+        const auto from = head.template row<decltype(power_of_two)::value>(key < key_to ? key : key_to - 1);
+        copy_async(buffers.at(stage, values, row, chunk), from.at + ahead, from.there && key < key_to);
+    };
+    if (head.shift >= 0) {
+#pragma unroll 8
+        for (int row = thread / kChunks; row < kKeys; row += kRows) load(std::true_type{}, row);
+    } else {
+#pragma unroll 1
+        for (int row = thread / kChunks; row < kKeys; row += kRows) load(std::false_type{}, row);
+    }
 }
 
 template <int D>
@@ -51,12 +85,56 @@ struct RowSums { // of the two rows, lane / 4 and 8 more, of which a lane holds 
     }
 };
 
-// One block of keys: scores of the warp's 16 rows, their weights, and the values' sums.
-template <int D>
-__device__ void attend_block(const AttentionShape& shape, const uint32_t (&query)[D / 16][4], const RowPlace (&rows)[2],
-                             int block, Buffers<D> buffers, int stage, RowSums<D>& sums) {
+// Which keys a lane's two rows see, and from which block to which all rows of the warp see all keys.
+struct Sight {
+    RowPlace rows[2];
+    int whole_from, whole_end; // blocks [whole_from, whole_end)
+};
+
+__device__ Sight sight_of(const AttentionCall& call, const AttentionItem& item, int kv_head, int first_row) {
     const int lane = int(threadIdx.x) % kWarp;
-    float scores[kTiles][4];
+    Sight out{};
+    int least = INT32_MAX, most = 0; // of positions, and of the first keys seen
+    for (int h = 0; h < 2; ++h) {
+        const RowPlace& row = out.rows[h] = place_of(call, item, kv_head, first_row + lane / 4 + 8 * h);
+        if (row.position < 0) continue; // its query is zero, and nothing is written
+        least = row.position < least ? row.position : least;
+        most = row.first > most ? row.first : most;
+    }
+    for (int mask = 4; mask < kWarp; mask *= 2) {
+        const int other_least = shuffle_xor(least, mask), other_most = shuffle_xor(most, mask);
+        least = other_least < least ? other_least : least;
+        most = other_most > most ? other_most : most;
+    }
+    out.whole_from = (most + kKeys - 1) / kKeys;
+    out.whole_end = least == INT32_MAX ? 0 : (least + 1) / kKeys;
+    return out;
+}
+
+template <int D>
+using Query = uint32_t[D / 16][4]; // of a warp's 16 rows, as multiply_tile() takes them
+
+template <int D>
+__device__ void load_query(Query<D>& query, const RowsOf<const Bf16>& q, const RowPlace (&rows)[2], int heads) {
+    const int lane = int(threadIdx.x) % kWarp;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const Bf16* const from = q.row(rows[h].token * heads + rows[h].head) + lane % 4 * 2;
+#pragma unroll
+        for (int d = 0; d < D / 16; ++d)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) // elements 0 … 7 and 8 … 15 of each 16
+                query[d][half * 2 + h] =
+                    rows[h].position < 0 ? 0u : *reinterpret_cast<const uint32_t*>(from + d * 16 + half * 8);
+    }
+}
+
+using Scores = float[kTiles][4]; // of 16 rows and kKeys keys: of a lane's two rows, columns as in RowSums
+
+// q · k of one block of keys.
+template <int D>
+__device__ void multiply_keys(Scores& scores, const Query<D>& query, Buffers<D> buffers, int stage) {
+    const int lane = int(threadIdx.x) % kWarp;
 #pragma unroll
     for (int n = 0; n < kTiles; ++n)
         for (int i = 0; i < 4; ++i) scores[n][i] = 0.f;
@@ -70,18 +148,32 @@ __device__ void attend_block(const AttentionShape& shape, const uint32_t (&query
             multiply_tile(scores[n], query[d], keys[0], keys[1]);
             multiply_tile(scores[n + 1], query[d], keys[2], keys[3]);
         }
+}
 
+// Scores become weights; the sums so far are scaled to the greatest score with them.
+template <int D, bool kCapped>
+__device__ void weigh(Scores& scores, const AttentionShape& shape, const Sight& sight, int block, RowSums<D>& sums) {
+    const int lane = int(threadIdx.x) % kWarp;
     float most[2] = {-INFINITY, -INFINITY};
 #pragma unroll
     for (int n = 0; n < kTiles; ++n)
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const int key = block * kKeys + n * 8 + lane % 4 * 2 + i % 2;
-            const RowPlace& row = rows[i / 2];
-            const bool seen = key <= row.position && key >= row.first;
-            scores[n][i] = seen ? score_of(shape, scores[n][i]) : -INFINITY;
-            most[i / 2] = fmaxf(most[i / 2], scores[n][i]);
-        }
+        for (int i = 0; i < 4; ++i)
+            scores[n][i] = kCapped ? score_of(shape, scores[n][i]) : uncapped_score_of(shape, scores[n][i]);
+    if (block < sight.whole_from || block >= sight.whole_end) {
+#pragma unroll
+        for (int n = 0; n < kTiles; ++n)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const int key = block * kKeys + n * 8 + lane % 4 * 2 + i % 2;
+                const RowPlace& row = sight.rows[i / 2];
+                if (key > row.position || key < row.first) scores[n][i] = -INFINITY;
+            }
+    }
+#pragma unroll
+    for (int n = 0; n < kTiles; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) most[i / 2] = fmaxf(most[i / 2], scores[n][i]);
     float keep[2], base[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) { // the four lanes of a row
@@ -89,20 +181,26 @@ __device__ void attend_block(const AttentionShape& shape, const uint32_t (&query
         most[h] = fmaxf(most[h], shuffle_xor(most[h], 2));
         const float m = fmaxf(sums.state[h].m, most[h]);
         base[h] = base_of(m);
-        keep[h] = exp2f(sums.state[h].m - base[h]);
+        keep[h] = power_of_two(sums.state[h].m - base[h]);
         sums.state[h] = {m, sums.state[h].l * keep[h]};
     }
 #pragma unroll
     for (int n = 0; n < kTiles; ++n)
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            scores[n][i] = exp2f(scores[n][i] - base[i / 2]);
+            scores[n][i] = power_of_two(scores[n][i] - base[i / 2]);
             sums.state[i / 2].l += scores[n][i];
         }
 #pragma unroll
     for (int n = 0; n < D / 8; ++n)
 #pragma unroll
         for (int i = 0; i < 4; ++i) sums.acc[n][i] *= keep[i / 2];
+}
+
+// Adds the values of one block of keys by their weights.
+template <int D>
+__device__ void add_values(const Scores& scores, Buffers<D> buffers, int stage, RowSums<D>& sums) {
+    const int lane = int(threadIdx.x) % kWarp;
 #pragma unroll
     for (int k = 0; k < kKeys / 16; ++k) {
         const uint32_t weights[4] = {pack_bf16(scores[2 * k][0], scores[2 * k][1]),
@@ -153,33 +251,47 @@ __device__ void end_split(const AttentionCall& call, const AttentionItem& item, 
     sums.clear();
 }
 
+__device__ inline bool ends_split(int block, int end_block) {
+    return (block + 1) % (kSplit / kKeys) == 0 || block + 1 == end_block;
+}
+
+// Results of rows whose keys are all in `total`.
 template <int D>
+__device__ void write_rows(const AttentionCall& call, const RowPlace (&rows)[2], const RowSums<D>& total,
+                           const RowsOf<Bf16>& out) {
+    const int lane = int(threadIdx.x) % kWarp;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        if (rows[h].position < 0) continue;
+        const Sums all = with_sink(call, rows[h].head, total.state[h]);
+        Bf16* const to = out.row(rows[h].token * call.shape.heads + rows[h].head) + lane % 4 * 2;
+#pragma unroll
+        for (int n = 0; n < D / 8; ++n)
+            *reinterpret_cast<uint32_t*>(to + n * 8) =
+                pack_bf16(result_of(total.acc[n][2 * h], all), result_of(total.acc[n][2 * h + 1], all));
+    }
+}
+
+template <int D, bool kCapped>
 __global__ void __launch_bounds__(kThreads, 2)
     attend_tiles_kernel(AttentionCall call, RowsOf<Bf16> out, RowsOf<const Bf16> q) {
-    const int lane = int(threadIdx.x) % kWarp, first_row = int(threadIdx.x) / kWarp * 16;
-    const int kv_heads = call.shape.kv_heads, heads = call.shape.heads, work = header_of(call).items * kv_heads;
+    const int thread = int(threadIdx.x), first_row = thread / kWarp * 16;
+    const int kv_heads = call.shape.kv_heads, work = header_of(call).tiles * kv_heads;
     const Buffers<D> buffers{dynamic_shared()};
     for (int w = int(blockIdx.x); w < work; w += int(gridDim.x)) {
         const AttentionItem item = item_of(call, w / kv_heads);
         const int kv_head = w % kv_heads;
-        const int32_t* const pages = call.blocks + call.block_starts[item.sequence];
+        const HeadPages<D> head(call, item, kv_head);
         const int first_block = item.key_from / kKeys, end_block = (item.key_to + kKeys - 1) / kKeys;
-        load_keys<D>(call, item, pages, kv_head, first_block, buffers, 0);
-
-        RowPlace rows[2];
-        uint32_t query[D / 16][4];
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            rows[h] = place_of(call, item, kv_head, first_row + lane / 4 + 8 * h);
-            const Bf16* const from = q.row(rows[h].token * heads + rows[h].head) + lane % 4 * 2;
-#pragma unroll
-            for (int d = 0; d < D / 16; ++d)
-#pragma unroll
-                for (int half = 0; half < 2; ++half) // elements 0 … 7 and 8 … 15 of each 16
-                    query[d][half * 2 + h] =
-                        rows[h].position < 0 ? 0u
-                                             : *reinterpret_cast<const uint32_t*>(from + d * 16 + half * 8);
-        }
+        const auto load = [&](int block, int stage) {
+            load_rows<D, kThreads>(head, item.key_to, block, false, thread, buffers, stage);
+            load_rows<D, kThreads>(head, item.key_to, block, true, thread, buffers, stage);
+            commit_copies();
+        };
+        load(first_block, 0);
+        const Sight sight = sight_of(call, item, kv_head, first_row);
+        Query<D> query;
+        load_query<D>(query, q, sight.rows, call.shape.heads);
         const bool works = first_row < item.rows; // the others only load
         RowSums<D> sums, total;
         sums.clear();
@@ -187,55 +299,110 @@ __global__ void __launch_bounds__(kThreads, 2)
         int stage = 0, split = 0;
         for (int block = first_block; block < end_block; ++block, stage ^= 1) {
             if (block + 1 < end_block) {
-                load_keys<D>(call, item, pages, kv_head, block + 1, buffers, stage ^ 1);
+                load(block + 1, stage ^ 1);
                 wait_copies<1>();
             } else {
                 wait_copies<0>();
             }
             __syncthreads(); // this block of keys is there, for all
             if (works) {
-                attend_block<D>(call.shape, query, rows, block, buffers, stage, sums);
-                if ((block + 1) % (kSplit / kKeys) == 0 || block + 1 == end_block)
+                Scores scores;
+                multiply_keys<D>(scores, query, buffers, stage);
+                weigh<D, kCapped>(scores, call.shape, sight, block, sums);
+                add_values<D>(scores, buffers, stage, sums);
+                if (ends_split(block, end_block))
                     end_split<D>(call, item, kv_head, split++, first_row, sums, total);
             }
             __syncthreads(); // all are done with it, before it is written over
         }
-        if (!works || item.partial >= 0) continue;
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            if (rows[h].position < 0) continue;
-            const Sums all = with_sink(call, rows[h].head, total.state[h]);
-            Bf16* const to = out.row(rows[h].token * heads + rows[h].head) + lane % 4 * 2;
-#pragma unroll
-            for (int n = 0; n < D / 8; ++n)
-                *reinterpret_cast<uint32_t*>(to + n * 8) =
-                    pack_bf16(result_of(total.acc[n][2 * h], all), result_of(total.acc[n][2 * h + 1], all));
-        }
+        if (works && item.partial < 0) write_rows<D>(call, sight.rows, total, out);
     }
 }
 
-template <int D>
+// A warp an item of at most 16 rows. The next keys come while values are added, the next values while scores are made.
+template <int D, bool kCapped>
+__global__ void __launch_bounds__(kMaxFewWarps * kWarp, 1)
+    attend_few_kernel(AttentionCall call, RowsOf<Bf16> out, RowsOf<const Bf16> q) {
+    const int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp, warps = int(blockDim.x) / kWarp;
+    const int kv_heads = call.shape.kv_heads, tiles = header_of(call).tiles;
+    const int work = (header_of(call).items - tiles) * kv_heads;
+    const Buffers<D> buffers{dynamic_shared() + warp * Buffers<D>::kBytes};
+    // Neighbouring work goes to different blocks, so that all have some.
+    for (int w = warp * int(gridDim.x) + int(blockIdx.x); w < work; w += warps * int(gridDim.x)) {
+        const AttentionItem item = item_of(call, tiles + w / kv_heads);
+        const int kv_head = w % kv_heads;
+        const HeadPages<D> head(call, item, kv_head);
+        const int first_block = item.key_from / kKeys, end_block = (item.key_to + kKeys - 1) / kKeys;
+        const auto load = [&](int block, bool values) { // nothing after the last block
+            if (block < end_block)
+                load_rows<D, kWarp>(head, item.key_to, block, values, lane, buffers, 0);
+            commit_copies();
+        };
+        load(first_block, false);
+        load(first_block, true);
+        const Sight sight = sight_of(call, item, kv_head, 0);
+        Query<D> query;
+        load_query<D>(query, q, sight.rows, call.shape.heads);
+        RowSums<D> sums, total;
+        sums.clear();
+        total.clear();
+        int split = 0;
+        for (int block = first_block; block < end_block; ++block) {
+            Scores scores;
+            wait_copies<1>(); // this block's keys are there
+            sync_warp();
+            multiply_keys<D>(scores, query, buffers, 0);
+            sync_warp();
+            load(block + 1, false);
+            weigh<D, kCapped>(scores, call.shape, sight, block, sums);
+            wait_copies<1>(); // and its values
+            sync_warp();
+            add_values<D>(scores, buffers, 0, sums);
+            sync_warp();
+            load(block + 1, true);
+            if (ends_split(block, end_block)) end_split<D>(call, item, kv_head, split++, 0, sums, total);
+        }
+        wait_copies<0>();
+        if (item.partial < 0) write_rows<D>(call, sight.rows, total, out);
+    }
+}
+
+template <int D, bool kCapped>
 void start(Stream stream, const AttentionCall& call, const pb_tensor& out, const pb_tensor& q) {
     const auto rows = [](const pb_tensor& t, auto* data) {
         return RowsOf<std::remove_pointer_t<decltype(data)>>{data, t.strides[0], t.strides[1],
                                                              static_cast<int32_t>(t.shape[1])};
     };
-    allow_shared(reinterpret_cast<const void*>(attend_tiles_kernel<D>), Buffers<D>::kAll);
-    launch(attend_tiles_kernel<D>, call.grid, kThreads, Buffers<D>::kAll, stream, call,
-           rows(out, static_cast<Bf16*>(out.data)), rows(q, static_cast<const Bf16*>(q.data)));
+    const auto run = [&](auto* kernel, uint32_t blocks, uint32_t threads, uint64_t shared) {
+        allow_shared(reinterpret_cast<const void*>(kernel), shared);
+        launch(kernel, blocks, threads, shared, stream, call, rows(out, static_cast<Bf16*>(out.data)),
+               rows(q, static_cast<const Bf16*>(q.data)));
+    };
+    // Both always: a captured graph must find them when a later plan needs them.
+    run(attend_tiles_kernel<D, kCapped>, call.grid.tiles, kThreads, kStages * Buffers<D>::kBytes);
+    run(attend_few_kernel<D, kCapped>, call.grid.few, call.grid.few_warps * kWarp,
+        call.grid.few_warps * Buffers<D>::kBytes);
 }
 
 }  // namespace
 
 void attend_tiles(Stream stream, const AttentionCall& call, const pb_tensor& out, const pb_tensor& q) {
-    if (call.shape.head_dim == 64) start<64>(stream, call, out, q);
-    else start<128>(stream, call, out, q);
+    const bool capped = call.shape.soft_cap > 0.f;
+    if (call.shape.head_dim == 64) (capped ? start<64, true> : start<64, false>)(stream, call, out, q);
+    else (capped ? start<128, true> : start<128, false>)(stream, call, out, q);
 }
 
-uint32_t blocks_per_multiprocessor(const AttentionShape& shape, uint64_t shared_bytes) {
-    const uint64_t block = (shape.head_dim == 128 ? Buffers<128>::kAll : Buffers<64>::kAll) + 1024; // the driver's own
-    const uint64_t fit = shared_bytes / block;
-    return static_cast<uint32_t>(fit < 1 ? 1 : fit > 2 ? 2 : fit); // their registers allow no third
+AttentionGrid attention_grid(const AttentionShape& shape, uint32_t multiprocessors, uint64_t shared_bytes) {
+    constexpr uint64_t kOfTheDriver = 1024; // of each block
+    const uint64_t stage = shape.head_dim == 128 ? Buffers<128>::kBytes : Buffers<64>::kBytes;
+    const auto between = [](uint64_t x, uint32_t least, uint32_t most) {
+        return x < least ? least : x > most ? most : static_cast<uint32_t>(x);
+    };
+    AttentionGrid out;
+    out.tiles = multiprocessors * between(shared_bytes / (kStages * stage + kOfTheDriver), 1, 2); // registers allow no third
+    out.few = multiprocessors;
+    out.few_warps = between((shared_bytes - kOfTheDriver) / stage, 1, kMaxFewWarps);
+    return out;
 }
 
 }  // namespace patchbay::kernels::cuda

@@ -1,4 +1,4 @@
-// Ops on elements: of a row of n, one thread each, striding over what the grid does not cover.
+// Ops on elements: of a row of n, a few for each thread, striding over what the grid does not cover.
 #include "cuda/kernel.cuh"
 
 namespace patchbay::kernels::cuda {
@@ -37,12 +37,17 @@ struct SoftCap {
 
 // out (rows, n) = f(gate_up[:, :n]) · gate_up[:, n:]
 template <class T, class F>
-__global__ void gate_kernel(RowsOf<T> out, RowsOf<T> gate_up, int64_t rows, int64_t n, F f) {
-    const int64_t step = int64_t(gridDim.x) * blockDim.x;
-    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * n; i += step) {
-        const int64_t r = i / n, c = i % n;
-        const T* in = gate_up.row(r);
-        out.row(r)[c] = from_float<T>(f(to_float(in[c])) * to_float(in[n + c]));
+__global__ void gate_kernel(RowsOf<T> out, RowsOf<T> gate_up, int64_t rows, int64_t n, bool lined, F f) {
+    const int64_t step = int64_t(gridDim.x) * blockDim.x, each = (n + kEach - 1) / kEach;
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * each; i += step) {
+        const int64_t r = i / each, c = i % each * kEach;
+        const T* in = gate_up.row(r) + c;
+        const auto gate = read(in, n - c, lined), up = read(in + n, n - c, lined);
+        Elements<T> gated;
+#pragma unroll
+        for (int j = 0; j < kEach; ++j)
+            gated.values[j] = from_float<T>(f(to_float(gate.values[j])) * to_float(up.values[j]));
+        write(out.row(r) + c, gated, n - c, lined);
     }
 }
 
@@ -117,18 +122,34 @@ __global__ void weighted_sum_kernel(RowsOf<T> out, RowsOf<T> x, RowsOf<float> we
     }
 }
 
+constexpr int kHeadsEach = 4; // that share their angles
+
 template <class T>
 __global__ void rope_kernel(T* x, int64_t token_stride, int64_t head_stride, const int32_t* positions,
-                            const float* inv_freq, int64_t tokens, int64_t heads, int64_t half, float scale) {
-    const int64_t step = int64_t(gridDim.x) * blockDim.x, count = tokens * heads * half;
+                            const float* inv_freq, int64_t tokens, int64_t heads, int64_t half, float scale, bool lined) {
+    const int64_t each = (half + kEach - 1) / kEach, groups = (heads + kHeadsEach - 1) / kHeadsEach;
+    const int64_t step = int64_t(gridDim.x) * blockDim.x, count = tokens * groups * each;
     for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
-        const int64_t pair = i % half, h = i / half % heads, t = i / (half * heads);
-        const float angle = float(positions[t]) * inv_freq[pair]; // rounded to f32, as in training
-        const float c = cosf(angle) * scale, s = sinf(angle) * scale;
-        T* row = x + t * token_stride + h * head_stride;
-        const float a = to_float(row[pair]), b = to_float(row[pair + half]);
-        row[pair] = from_float<T>(a * c - b * s);
-        row[pair + half] = from_float<T>(b * c + a * s);
+        const int64_t pair = i % each * kEach, first = i / each % groups * kHeadsEach, t = i / (each * groups);
+        float c[kEach], s[kEach];
+#pragma unroll
+        for (int j = 0; j < kEach; ++j) {
+            const float angle = pair + j < half ? float(positions[t]) * inv_freq[pair + j] : 0.f; // rounded to f32, as in training
+            c[j] = cosf(angle) * scale;
+            s[j] = sinf(angle) * scale;
+        }
+        for (int64_t h = first; h < first + kHeadsEach && h < heads; ++h) {
+            T* const row = x + t * token_stride + h * head_stride + pair;
+            auto low = read(row, half - pair, lined), high = read(row + half, half - pair, lined);
+#pragma unroll
+            for (int j = 0; j < kEach; ++j) {
+                const float a = to_float(low.values[j]), b = to_float(high.values[j]);
+                low.values[j] = from_float<T>(a * c[j] - b * s[j]);
+                high.values[j] = from_float<T>(b * c[j] + a * s[j]);
+            }
+            write(row, low, half - pair, lined);
+            write(row + half, high, half - pair, lined);
+        }
     }
 }
 
@@ -138,8 +159,8 @@ void gate(Stream stream, const pb_tensor& out, const pb_tensor& gate_up, F f) {
     if (rows == 0) return;
     with_type(out.dtype, [&](auto t) {
         using T = decltype(t);
-        launch(gate_kernel<T, F>, blocks_for(rows * n, kThreads), kThreads, 0, stream, rows_of<T>(out),
-               rows_of<T>(gate_up), rows, n, f);
+        launch(gate_kernel<T, F>, blocks_for(rows * parts(n), kThreads), kThreads, 0, stream, rows_of<T>(out),
+               rows_of<T>(gate_up), rows, n, lined(out) && lined(gate_up) && n % kEach == 0, f);
     });
 }
 
@@ -238,8 +259,10 @@ void rope(Stream stream, const pb_tensor& x, const int32_t* positions, const flo
     if (tokens * half == 0) return;
     with_type(x.dtype, [&](auto t) {
         using T = decltype(t);
-        launch(rope_kernel<T>, blocks_for(tokens * heads * half, kThreads), kThreads, 0, stream,
-               static_cast<T*>(x.data), x.strides[0], x.strides[1], positions, inv_freq, tokens, heads, half, scale);
+        constexpr int kFewThreads = 64; // a thread has much to do: one token of 32 heads is for several blocks
+        launch(rope_kernel<T>, blocks_for(tokens * ((heads + kHeadsEach - 1) / kHeadsEach) * parts(half), kFewThreads),
+               kFewThreads, 0, stream, static_cast<T*>(x.data), x.strides[0], x.strides[1], positions, inv_freq, tokens,
+               heads, half, scale, lined(x) && half % kEach == 0);
     });
 }
 

@@ -13,10 +13,21 @@ __device__ inline float bits_to_float(uint32_t bits) { return __uint_as_float(bi
 __device__ inline uint32_t float_to_bits(float x) { return __float_as_uint(x); }
 __device__ inline int leading_zeros(uint32_t x) { return __clz(int(x)); }
 
+// 2^x, within 2 units of the last place; what is no normal number becomes 0.
+__device__ inline float power_of_two(float x) {
+    float out;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+    return out;
+}
+
 // Adds to what lies in shared memory, whatever other threads do there. What was there before.
 __device__ inline uint32_t add_shared(uint32_t* at, uint32_t value) { return atomicAdd(at, value); }
-__device__ inline uint64_t add_shared(uint64_t* at, uint64_t value) {
-    return atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
+// By halves, which the hardware adds by itself: of 64 bits it only compares and swaps. Between barriers nobody may read it.
+__device__ inline void add_shared(uint64_t* at, uint64_t value) {
+    auto* const halves = reinterpret_cast<uint32_t*>(at);
+    const auto low = static_cast<uint32_t>(value);
+    const uint32_t carry = atomicAdd(halves, low) > ~low;
+    if (const uint32_t high = static_cast<uint32_t>(value >> 32) + carry; high > 0) atomicAdd(halves + 1, high);
 }
 
 // Two floats to nearest even; `low` is in the low half. NaN stays NaN.
@@ -66,13 +77,14 @@ __device__ inline void load_matrices_transposed(uint32_t (&out)[4], const void* 
                  : "memory");
 }
 
-// 16 bytes from global to shared memory, both on lines of 16; zeros where from is nullptr.
-__device__ inline void copy_async(void* to_shared, const void* from, const void* anywhere) {
+// 16 bytes from global to shared memory, both on lines of 16; zeros unless `wanted`, when `from` is not read, yet is an
+// address of global memory.
+__device__ inline void copy_async(void* to_shared, const void* from, bool wanted) {
     const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(to_shared));
-    const int bytes = from ? 16 : 0; // the source is not read beyond, yet must be an address of global memory
+    const int bytes = wanted ? 16 : 0;
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :
-                 : "r"(address), "l"(from ? from : anywhere), "r"(bytes)
+                 : "r"(address), "l"(from), "r"(bytes)
                  : "memory");
 }
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }

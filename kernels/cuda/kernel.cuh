@@ -79,6 +79,40 @@ void with_type(pb_dtype dtype, F&& f) {
     else f(float{});
 }
 
+// Elements in a row that a thread takes at a time: together where they lie on lines of 16 bytes, else one by one, so that what
+// is made of them does not depend on where they lie.
+constexpr int kEach = 8;
+template <class T>
+struct Elements {
+    alignas(16) T values[kEach];
+};
+template <class T>
+__host__ __device__ inline bool on_a_line(const T* p) {
+    return reinterpret_cast<uintptr_t>(p) % 16 == 0;
+}
+// The first `left`, or kEach if there are more; the others are zero.
+template <class T>
+__device__ inline Elements<T> read(const T* from, int64_t left, bool lined) {
+    if (lined && left >= kEach) return *reinterpret_cast<const Elements<T>*>(from);
+    Elements<T> out{};
+    for (int j = 0; j < kEach && j < left; ++j) out.values[j] = from[j];
+    return out;
+}
+template <class T>
+__device__ inline void write(T* to, const Elements<T>& elements, int64_t left, bool lined) {
+    if (lined && left >= kEach) {
+        *reinterpret_cast<Elements<T>*>(to) = elements;
+        return;
+    }
+    for (int j = 0; j < kEach && j < left; ++j) to[j] = elements.values[j];
+}
+// Whether all rows of a tensor begin on lines.
+inline bool lined(const pb_tensor& t) {
+    const auto whole = [](int64_t elements) { return elements % kEach == 0; };
+    return on_a_line(static_cast<const char*>(t.data)) && whole(t.strides[0]) && (t.rank == 2 || whole(t.strides[1]));
+}
+inline int64_t parts(int64_t n) { return (n + kEach - 1) / kEach; } // of a row of n
+
 inline uint32_t blocks_for(int64_t items, int64_t per_block) {
     constexpr int64_t kMost = 1 << 20; // kernels stride over what a grid does not cover
     const int64_t blocks = (items + per_block - 1) / per_block;

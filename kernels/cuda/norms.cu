@@ -4,41 +4,56 @@
 namespace patchbay::kernels::cuda {
 namespace {
 
+// out = x · factor · w, for the elements of a row that this thread has.
 template <class T>
-__global__ void rms_norm_kernel(RowsOf<T> out, RowsOf<T> x, const float* w, int64_t rows, int32_t n, float eps) {
+__device__ void scale_row(T* out, const T* x, const float* w, int32_t n, float factor, bool lined) {
+    for (int c = int(threadIdx.x) * kEach; c < n; c += int(blockDim.x) * kEach) {
+        const auto in = read(x + c, n - c, lined);
+        const auto by = read(w + c, n - c, lined);
+        Elements<T> to;
+#pragma unroll
+        for (int j = 0; j < kEach; ++j) to.values[j] = from_float<T>(to_float(in.values[j]) * factor * by.values[j]);
+        write(out + c, to, n - c, lined);
+    }
+}
+
+template <class T>
+__global__ void rms_norm_kernel(RowsOf<T> out, RowsOf<T> x, const float* w, int64_t rows, int32_t n, float eps, bool lined) {
     __shared__ float shared[33];
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         const T* in = x.row(r);
-        T* to = out.row(r);
         float sum = 0.f;
-        for (int i = int(threadIdx.x); i < n; i += int(blockDim.x)) {
-            const float v = to_float(in[i]);
-            sum += v * v;
+        for (int c = int(threadIdx.x) * kEach; c < n; c += int(blockDim.x) * kEach) {
+            const auto some = read(in + c, n - c, lined);
+#pragma unroll
+            for (int j = 0; j < kEach; ++j) sum += to_float(some.values[j]) * to_float(some.values[j]);
         }
         const float factor = 1.f / sqrtf(block_sum(sum, shared) / float(n) + eps);
-        for (int i = int(threadIdx.x); i < n; i += int(blockDim.x))
-            to[i] = from_float<T>(to_float(in[i]) * factor * w[i]);
+        scale_row(out.row(r), in, w, n, factor, lined);
     }
 }
 
 // The sum is rounded to T before it is normed, as add and rms_norm would one after the other.
 template <class T>
 __global__ void add_rms_norm_kernel(RowsOf<T> out, RowsOf<T> residual, RowsOf<T> x, const float* w, int64_t rows,
-                                    int32_t n, float eps) {
+                                    int32_t n, float eps, bool lined) {
     __shared__ float shared[33];
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         const T* in = x.row(r);
         T* kept = residual.row(r);
-        T* to = out.row(r);
         float sum = 0.f;
-        for (int i = int(threadIdx.x); i < n; i += int(blockDim.x)) {
-            kept[i] = from_float<T>(to_float(kept[i]) + to_float(in[i]));
-            const float v = to_float(kept[i]);
-            sum += v * v;
+        for (int c = int(threadIdx.x) * kEach; c < n; c += int(blockDim.x) * kEach) {
+            const auto some = read(in + c, n - c, lined);
+            auto both = read(kept + c, n - c, lined);
+#pragma unroll
+            for (int j = 0; j < kEach; ++j) {
+                both.values[j] = from_float<T>(to_float(both.values[j]) + to_float(some.values[j]));
+                sum += to_float(both.values[j]) * to_float(both.values[j]);
+            }
+            write(kept + c, both, n - c, lined);
         }
         const float factor = 1.f / sqrtf(block_sum(sum, shared) / float(n) + eps);
-        for (int i = int(threadIdx.x); i < n; i += int(blockDim.x))
-            to[i] = from_float<T>(to_float(kept[i]) * factor * w[i]); // each thread reads what it wrote itself
+        scale_row(out.row(r), kept, w, n, factor, lined); // each thread reads what it wrote itself
     }
 }
 
@@ -71,7 +86,7 @@ void rms_norm(Stream stream, const pb_tensor& out, const pb_tensor& x, const flo
     with_type(x.dtype, [&](auto t) {
         using T = decltype(t);
         launch(rms_norm_kernel<T>, blocks_for(rows, 1), threads_for(n), 0, stream, rows_of<T>(out), rows_of<T>(x), w,
-               rows, int32_t(n), eps);
+               rows, int32_t(n), eps, lined(out) && lined(x) && on_a_line(w));
     });
 }
 
@@ -82,7 +97,8 @@ void add_rms_norm(Stream stream, const pb_tensor& out, const pb_tensor& residual
     with_type(x.dtype, [&](auto t) {
         using T = decltype(t);
         launch(add_rms_norm_kernel<T>, blocks_for(rows, 1), threads_for(n), 0, stream, rows_of<T>(out),
-               rows_of<T>(residual), rows_of<T>(x), w, rows, int32_t(n), eps);
+               rows_of<T>(residual), rows_of<T>(x), w, rows, int32_t(n), eps,
+               lined(out) && lined(residual) && lined(x) && on_a_line(w));
     });
 }
 

@@ -1,5 +1,5 @@
-// Products of a vector and a matrix's row, one warp each, summed in one order over the columns: slow, of any dtypes,
-// and the same bits whatever else is computed. And the ops of mixtures of experts.
+// Products of a matrix's row and a few vectors, one warp each, summed in one order over the columns: of any dtypes, and the
+// same bits whatever else is computed. Fast where reading the matrix is what takes time. And the ops of mixtures of experts.
 #include "cuda/kernel.cuh"
 
 namespace patchbay::kernels::cuda {
@@ -7,21 +7,49 @@ namespace {
 
 constexpr int kWarps = 8; // of a block
 
-template <class X, class W>
-__device__ inline float dot(const X* x, const W* w, int64_t n) {
-    float sum = 0.f;
-    for (int64_t i = int(threadIdx.x) % kWarp; i < n; i += kWarp) sum += to_float(x[i]) * to_float(w[i]);
-    return warp_sum(sum);
+// Sums of x[t] · w. On lines of 16 bytes elements are read together, else one by one: in the same order.
+template <int kTokens, class X, class W>
+__device__ inline void dots(float (&sums)[kTokens], const X* const (&x)[kTokens], const W* w, int64_t n) {
+    const int64_t first = int64_t(threadIdx.x) % kWarp * kEach;
+    bool lined = n % kEach == 0 && on_a_line(w);
+    for (int t = 0; t < kTokens; ++t) {
+        sums[t] = 0.f;
+        lined = lined && on_a_line(x[t]);
+    }
+    if (lined) {
+#pragma unroll 4
+        for (int64_t i = first; i < n; i += kWarp * kEach) {
+            const auto of_w = *reinterpret_cast<const Elements<W>*>(w + i);
+#pragma unroll
+            for (int t = 0; t < kTokens; ++t) {
+                const auto of_x = *reinterpret_cast<const Elements<X>*>(x[t] + i);
+#pragma unroll
+                for (int j = 0; j < kEach; ++j)
+                    sums[t] = fused_multiply_add(to_float(of_x.values[j]), to_float(of_w.values[j]), sums[t]);
+            }
+        }
+    } else {
+        for (int64_t i = first; i < n; i += kWarp * kEach)
+            for (int j = 0; j < kEach && i + j < n; ++j)
+                for (int t = 0; t < kTokens; ++t)
+                    sums[t] = fused_multiply_add(to_float(x[t][i + j]), to_float(w[i + j]), sums[t]);
+    }
+    for (int t = 0; t < kTokens; ++t) sums[t] = warp_sum(sums[t]);
 }
 
-template <class X, class W, class Out>
+// A warp a row of w, for kTokens rows of x at a time.
+template <int kTokens, class X, class W, class Out>
 __global__ void linear_kernel(RowsOf<Out> out, RowsOf<X> x, const W* w, const float* bias, int64_t tokens, int64_t rows,
                               int64_t cols) {
-    const int64_t step = int64_t(gridDim.x) * kWarps;
-    for (int64_t i = int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp; i < tokens * rows; i += step) {
-        const int64_t t = i / rows, r = i % rows;
-        const float sum = dot(x.row(t), w + r * cols, cols);
-        if (threadIdx.x % kWarp == 0) out.row(t)[r] = from_float<Out>(sum + (bias ? bias[r] : 0.f));
+    const int64_t step = int64_t(gridDim.x) * kWarps, work = tokens / kTokens * rows;
+    for (int64_t i = int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp; i < work; i += step) {
+        const int64_t t = i / rows * kTokens, r = i % rows;
+        const X* of_tokens[kTokens];
+        for (int j = 0; j < kTokens; ++j) of_tokens[j] = x.row(t + j);
+        float sums[kTokens];
+        dots(sums, of_tokens, w + r * cols, cols);
+        if (threadIdx.x % kWarp == 0)
+            for (int j = 0; j < kTokens; ++j) out.row(t + j)[r] = from_float<Out>(sums[j] + (bias ? bias[r] : 0.f));
     }
 }
 
@@ -37,8 +65,10 @@ __global__ void expert_kernel(RowsOf<X> out, RowsOf<X> x, const DeviceMatrix* ex
         float sum = 0.f;
         if (id >= 0 && id < count) {
             const DeviceMatrix& e = experts[id];
-            sum = dot(x.row(alike ? pair / k : pair), static_cast<const W*>(e.data) + r * cols, cols);
-            if (e.bias) sum += e.bias[r];
+            const X* const of_token[1] = {x.row(alike ? pair / k : pair)};
+            float sums[1];
+            dots(sums, of_token, static_cast<const W*>(e.data) + r * cols, cols);
+            sum = sums[0] + (e.bias ? e.bias[r] : 0.f);
         } else if (threadIdx.x % kWarp == 0) {
             *fault = static_cast<int32_t>(KernelFault::kExpertId);
         }
@@ -108,8 +138,14 @@ void plain_linear(Stream stream, const pb_tensor& out, const pb_tensor& x, const
                 using X = decltype(tx);
                 using W = decltype(tw);
                 using Out = decltype(to);
-                launch(linear_kernel<X, W, Out>, blocks_for(tokens * w.rows, kWarps), kWarps * kWarp, 0, stream,
-                       rows_of<Out>(out), rows_of<X>(x), static_cast<const W*>(w.data), w.bias, tokens, w.rows, w.cols);
+                const auto by = [&](auto* kernel, int64_t at_a_time) {
+                    launch(kernel, blocks_for(tokens / at_a_time * w.rows, kWarps), kWarps * kWarp, 0, stream,
+                           rows_of<Out>(out), rows_of<X>(x), static_cast<const W*>(w.data), w.bias, tokens, w.rows,
+                           w.cols);
+                };
+                if (tokens % 4 == 0) by(linear_kernel<4, X, W, Out>, 4);
+                else if (tokens % 2 == 0) by(linear_kernel<2, X, W, Out>, 2);
+                else by(linear_kernel<1, X, W, Out>, 1);
             });
         });
     });

@@ -1,6 +1,6 @@
 // A block samples a row. Tokens are ordered by keys of 64 bits, the likeliest first and of equal ones the lower; what
-// top-k and top-p leave is all up to some key, which is found digit by digit. Weights are added as whole numbers, so
-// that the order of threads does not matter.
+// top-k and top-p leave is all up to some key. It is looked for in bins of about equal likeliness, then digit by digit in the
+// bin that holds it. Weights are added as whole numbers, so that the order of threads does not matter.
 #include <cmath>
 
 #include "cuda/kernel.cuh"
@@ -10,6 +10,9 @@ namespace patchbay::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 512;
+constexpr int kBins = 256;
+constexpr float kBinsPerUnit = 8; // of a distance in logits: what is 32 or more below the likeliest shares the last bin
+constexpr uint32_t kListed = 2048; // keys of a bin that fit into shared memory
 constexpr uint64_t kNone = ~uint64_t{0};
 
 struct Choice {
@@ -20,9 +23,9 @@ struct Choice {
 
 struct Shared {
     alignas(16) uint8_t each[kThreads * sizeof(Choice)]; // what threads show each other
-    uint64_t sums[256], top[kMaxTop], left;
-    uint32_t counts[256], collected;
-    int32_t digit, whole;
+    uint64_t sums[kBins], top[kMaxTop], listed[kListed], left;
+    uint32_t counts[kBins], collected;
+    int32_t bin, whole;
     float raw;
 };
 
@@ -48,42 +51,133 @@ __device__ uint64_t key_of(float x, int64_t token) {
     return uint64_t{~ascending} << 32 | static_cast<uint32_t>(token);
 }
 __device__ int64_t token_of(uint64_t key) { return static_cast<int64_t>(key & 0xffffffffu); }
+__device__ float value_of(uint64_t key) {
+    const uint32_t ascending = ~static_cast<uint32_t>(key >> 32);
+    return bits_to_float(ascending & 0x80000000u ? ascending & 0x7fffffffu : ~ascending);
+}
 
-// The key up to which the first elements have a sum of `target`, or that of all. key(t): kNone where t is no element.
-template <class Key, class Weight>
-__device__ uint64_t last_key(Shared& shared, int64_t count, uint64_t target, Key&& key, Weight&& weight) {
+// Elements are what each(f) gives to f(key, value), to every thread its share of them.
+
+// Sums of weights, and counts, by bin. bin(key, value): −1 where it is not to be counted.
+template <class Each, class Bin, class Weight>
+__device__ void add_by_bin(Shared& shared, Each&& each, Bin&& bin, Weight&& weight) {
+    for (int i = int(threadIdx.x); i < kBins; i += kThreads) shared.counts[i] = 0, shared.sums[i] = 0;
+    __syncthreads();
+    each([&](uint64_t key, float value) {
+        const int b = bin(key, value);
+        if (b < 0) return;
+        add_shared(&shared.counts[b], 1u);
+        if (const uint64_t w = weight(value); w > 0) add_shared(&shared.sums[b], w);
+    });
+    __syncthreads();
+    for (int distance = 1; distance < kBins; distance *= 2) { // sums become those of all bins up to each
+        const int i = int(threadIdx.x);
+        const uint64_t more = i < kBins && i >= distance ? shared.sums[i - distance] : 0;
+        __syncthreads();
+        if (i < kBins) shared.sums[i] += more;
+        __syncthreads();
+    }
+}
+
+// Which bin the sum of `target` ends in, or the last that has any: what is left for it, and whether all of it is wanted.
+struct Found {
+    int bin;
+    uint64_t left;
+    uint32_t count; // of elements in it
+    bool whole;
+};
+__device__ Found find_bin(Shared& shared, uint64_t target) {
+    const int i = int(threadIdx.x);
+    if (shared.sums[kBins - 1] < target) {
+        const int last =
+            combined(shared, i < kBins && shared.counts[i] > 0 ? i : 0, [](int a, int b) { return a > b ? a : b; });
+        if (i == 0) shared.bin = last, shared.left = target, shared.whole = 1;
+    } else if (i < kBins) {
+        const uint64_t before = i == 0 ? 0 : shared.sums[i - 1];
+        if (before < target && shared.sums[i] >= target) {
+            shared.bin = i;
+            shared.left = target - before;
+            shared.whole = shared.counts[i] == 1 || shared.sums[i] == target;
+        }
+    }
+    __syncthreads();
+    const Found out{shared.bin, shared.left, shared.counts[shared.bin], shared.whole != 0};
+    __syncthreads(); // the bins may be used again
+    return out;
+}
+
+// The key up to which the first elements have a sum of `target`, or that of all, digit by digit.
+template <class Each, class Weight>
+__device__ uint64_t last_key_by_digits(Shared& shared, Each&& each, uint64_t target, Weight&& weight) {
     uint64_t prefix = 0;
     for (int shift = 56;; shift -= 8) {
-        for (int i = int(threadIdx.x); i < 256; i += kThreads) shared.counts[i] = 0, shared.sums[i] = 0;
-        __syncthreads();
-        for (int64_t t = threadIdx.x; t < count; t += kThreads) {
-            const uint64_t k = key(t);
-            if (k == kNone || (shift < 56 && k >> (shift + 8) != prefix)) continue;
-            const int digit = int(k >> shift & 255);
-            add_shared(&shared.counts[digit], 1u);
-            add_shared(&shared.sums[digit], weight(t));
-        }
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            uint64_t left = target;
-            int last = 0, digit = 0;
-            for (; digit < 256; ++digit) {
-                if (shared.counts[digit] == 0) continue;
-                last = digit;
-                if (shared.sums[digit] >= left) break;
-                left -= shared.sums[digit];
-            }
-            shared.digit = last;
-            shared.left = left;
-            shared.whole = digit == 256 || shared.counts[last] == 1 || shared.sums[last] == left;
-        }
-        __syncthreads();
-        prefix = prefix << 8 | uint64_t(shared.digit);
-        target = shared.left;
-        const bool whole = shared.whole != 0;
-        __syncthreads();
-        if (whole || shift == 0) return shift == 0 ? prefix : prefix << shift | ((uint64_t{1} << shift) - 1);
+        add_by_bin(
+            shared, each,
+            [&](uint64_t key, float) { return shift < 56 && key >> (shift + 8) != prefix ? -1 : int(key >> shift & 255); },
+            weight);
+        const Found found = find_bin(shared, target);
+        prefix = prefix << 8 | uint64_t(found.bin);
+        target = found.left;
+        if (!found.whole && shift > 0) continue;
+        uint64_t mine = 0; // of those that begin with these digits, the last
+        each([&](uint64_t key, float) {
+            if (key >> shift == prefix && key > mine) mine = key;
+        });
+        return combined(shared, mine, [](uint64_t a, uint64_t b) { return a > b ? a : b; });
     }
+}
+
+struct Bins { // of how far a value is below the greatest
+    float from = 0, per_unit = kBinsPerUnit;
+    int chosen = 0;
+    __device__ int of(float below) const {
+        const float at = (below - from) * per_unit;
+        return at < kBins - 1 ? at > 0 ? int(at) : 0 : kBins - 1;
+    }
+};
+
+// The same, target_of(the sum of all) being wanted, first through bins of values, `most` being the greatest: once, and then
+// through finer ones if more are in the bin that was found than can be listed.
+template <class Each, class Target, class Weight>
+__device__ uint64_t last_key(Shared& shared, Each&& each, float most, Target&& target_of, Weight&& weight) {
+    constexpr int kMaxDepth = 2;
+    Bins bins[kMaxDepth];
+    int depth = 0;
+    uint64_t target = 0;
+    bool fit = false;
+    const auto inside = [&](float below) {
+        for (int d = 0; d < kMaxDepth; ++d)
+            if (d < depth && bins[d].of(below) != bins[d].chosen) return false;
+        return true;
+    };
+    while (depth < kMaxDepth && !fit) {
+        const Bins now = bins[depth];
+        add_by_bin(
+            shared, each,
+            [&](uint64_t, float value) { return inside(most - value) ? now.of(most - value) : -1; }, weight);
+        if (depth == 0) target = target_of(shared.sums[kBins - 1]);
+        const Found found = find_bin(shared, target);
+        bins[depth].chosen = found.bin;
+        target = found.left;
+        fit = found.count <= kListed;
+        if (++depth < kMaxDepth)
+            bins[depth] = {now.from + float(found.bin) / now.per_unit, now.per_unit * kBins, 0};
+    }
+    const auto each_inside = [&](auto&& f) {
+        each([&](uint64_t key, float value) {
+            if (inside(most - value)) f(key, value);
+        });
+    };
+    if (!fit) return last_key_by_digits(shared, each_inside, target, weight);
+    if (threadIdx.x == 0) shared.collected = 0;
+    __syncthreads();
+    each_inside([&](uint64_t key, float) { shared.listed[add_shared(&shared.collected, 1u)] = key; });
+    __syncthreads();
+    const auto each_listed = [&](auto&& f) {
+        for (uint32_t i = threadIdx.x; i < shared.collected; i += kThreads)
+            f(shared.listed[i], value_of(shared.listed[i]));
+    };
+    return last_key_by_digits(shared, each_listed, target, weight);
 }
 
 // As patchbay/sdk/philox.hpp draws for the noise of tokens 4 index … 4 index + 3.
@@ -115,12 +209,26 @@ struct Row {
     int weight_bits;
 
     __device__ bool may(int64_t t) const { return !allowed || (allowed[t / 32] >> (t % 32) & 1u); }
-    __device__ uint64_t key(int64_t t) const { // of those that may be sampled
-        const float x = logits[t];
+    __device__ uint64_t key(int64_t t, float x) const { // of those that may be sampled
         return x > -INFINITY && may(t) ? key_of(x, t) : kNone;
     }
-    __device__ float distance(int64_t t, float most) const {
-        const float x = logits[t];
+    // Calls f(token, logit) for this thread's share of all tokens. Several are read ahead.
+    template <class F>
+    __device__ void for_each(F&& f) const {
+        constexpr int kAhead = 4;
+        for (int64_t first = threadIdx.x; first < vocab; first += kAhead * kThreads) {
+            float x[kAhead];
+#pragma unroll
+            for (int j = 0; j < kAhead; ++j) {
+                const int64_t t = first + j * kThreads;
+                x[j] = t < vocab ? logits[t] : 0.f;
+            }
+#pragma unroll
+            for (int j = 0; j < kAhead; ++j)
+                if (const int64_t t = first + j * kThreads; t < vocab) f(t, x[j]);
+        }
+    }
+    __device__ float distance(float x, float most) const {
         return x == most ? 0.f : (x - most) / asked.temperature;
     }
     __device__ uint64_t weight(float distance) const {
@@ -130,23 +238,24 @@ struct Row {
 
 __device__ uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
+// The first key of tokens; key(token, logit): kNone where it is not to be looked at.
 template <class Key>
-__device__ uint64_t first_key(Shared& shared, int64_t count, Key&& key) {
+__device__ uint64_t first_key(Shared& shared, const Row& row, Key&& key) {
     uint64_t mine = kNone;
-    for (int64_t t = threadIdx.x; t < count; t += kThreads) mine = least(mine, key(t));
+    row.for_each([&](int64_t t, float x) { mine = least(mine, key(t, x)); });
     return combined(shared, mine, [](uint64_t a, uint64_t b) { return least(a, b); });
 }
 
 // log(sum(exp(x))) of all logits; NaN counts as −infinity.
 __device__ double log_sum_exp(Shared& shared, const Row& row) {
-    const uint64_t first = first_key(shared, row.vocab, [&](int64_t t) {
-        return row.logits[t] > -INFINITY ? key_of(row.logits[t], t) : kNone;
-    });
+    const uint64_t first =
+        first_key(shared, row, [&](int64_t t, float x) { return x > -INFINITY ? key_of(x, t) : kNone; });
     if (first == kNone) return -INFINITY;
     const float most = row.logits[token_of(first)];
     double mine = 0;
-    for (int64_t t = threadIdx.x; t < row.vocab; t += kThreads)
-        if (row.logits[t] > most - 80) mine += exp_of(row.logits[t] - most);
+    row.for_each([&](int64_t, float x) {
+        if (x > most - 80) mine += exp_of(x - most);
+    });
     return most + log(combined(shared, mine, [](double a, double b) { return a + b; }));
 }
 
@@ -156,14 +265,20 @@ __device__ void list_top(Shared& shared, const Row& row, double norm, int32_t ma
     if (n > row.vocab) n = row.vocab;
     for (int64_t i = (n > 0 ? n : 0) + threadIdx.x; i < max_top; i += kThreads) tokens[i] = -1;
     if (n <= 0) return;
-    const auto key = [&](int64_t t) { // what is no number comes last
-        return row.logits[t] > -INFINITY ? key_of(row.logits[t], t) : uint64_t{0xffffffffu} << 32 | uint64_t(t);
+    const auto key = [&](int64_t t, float x) { // what is no number comes last
+        return x > -INFINITY ? key_of(x, t) : uint64_t{0xffffffffu} << 32 | uint64_t(t);
     };
-    const uint64_t last = last_key(shared, row.vocab, uint64_t(n), key, [](int64_t) { return uint64_t{1}; });
+    const auto each = [&](auto&& f) {
+        row.for_each([&](int64_t t, float x) { f(key(t, x), x > -INFINITY ? x : -INFINITY); });
+    };
+    const float most = row.logits[token_of(first_key(shared, row, key))];
+    const uint64_t last = last_key(
+        shared, each, most, [&](uint64_t) { return uint64_t(n); }, [](float) { return uint64_t{1}; });
     if (threadIdx.x == 0) shared.collected = 0;
     __syncthreads();
-    for (int64_t t = threadIdx.x; t < row.vocab; t += kThreads)
-        if (key(t) <= last) shared.top[add_shared(&shared.collected, 1u)] = key(t);
+    each([&](uint64_t k, float) {
+        if (k <= last) shared.top[add_shared(&shared.collected, 1u)] = k;
+    });
     __syncthreads();
     if (threadIdx.x < n) {
         const uint64_t mine = shared.top[threadIdx.x];
@@ -175,23 +290,25 @@ __device__ void list_top(Shared& shared, const Row& row, double norm, int32_t ma
     __syncthreads();
 }
 
-// The last key that top-k and top-p leave.
+// The last key, of a distance, that top-k and top-p leave.
 __device__ uint64_t last_left(Shared& shared, const Row& row, float most) {
-    const auto key = [&](int64_t t) {
-        return row.key(t) == kNone ? kNone : key_of(row.distance(t, most), t);
-    };
     uint64_t last = kNone - 1;
+    const auto each_left = [&](auto&& f) {
+        row.for_each([&](int64_t t, float x) {
+            if (row.key(t, x) == kNone) return;
+            const float distance = row.distance(x, most);
+            if (const uint64_t k = key_of(distance, t); k <= last) f(k, distance);
+        });
+    };
     if (row.asked.top_k > 0)
-        last = last_key(shared, row.vocab, uint64_t(row.asked.top_k), key, [](int64_t) { return uint64_t{1}; });
+        last = last_key(
+            shared, each_left, 0.f, [&](uint64_t) { return uint64_t(row.asked.top_k); }, [](float) { return uint64_t{1}; });
     if (!(row.asked.top_p < 1)) return last;
-    const auto kept = [&](int64_t t) { return key(t) <= last ? key(t) : kNone; };
-    const auto weight = [&](int64_t t) { return row.weight(row.distance(t, most)); };
-    uint64_t mine = 0;
-    for (int64_t t = threadIdx.x; t < row.vocab; t += kThreads)
-        if (kept(t) != kNone) mine += weight(t);
-    const uint64_t all = combined(shared, mine, [](uint64_t a, uint64_t b) { return a + b; });
-    const double wanted = ceil(double(row.asked.top_p) * double(all));
-    return last_key(shared, row.vocab, wanted < 1 ? 1 : uint64_t(wanted), kept, weight);
+    const auto target = [&](uint64_t all) {
+        const double wanted = ceil(double(row.asked.top_p) * double(all));
+        return wanted < 1 ? uint64_t{1} : uint64_t(wanted);
+    };
+    return last_key(shared, each_left, 0.f, target, [&](float distance) { return row.weight(distance); });
 }
 
 // The argmax of distance + Gumbel noise. Noise is made for those that may still win: −log(−log(u)) is at most
@@ -203,8 +320,9 @@ __device__ int32_t argmax_with_noise(Shared& shared, const Row& row, float most,
         uint32_t bits[4];
         bool drawn = false;
         for (int64_t t = 4 * four; t < 4 * four + 4 && t < row.vocab; ++t) {
-            if (row.key(t) == kNone) continue;
-            const float distance = row.distance(t, most);
+            const float x = row.logits[t];
+            if (row.key(t, x) == kNone) continue;
+            const float distance = row.distance(x, most);
             if (!(distance >= row.asked.least) || key_of(distance, t) > last) continue;
             if (distance + 33 * kBit < mine.score) continue;
             if (!drawn) draw(bits, row.asked.seed, row.asked.position, uint32_t(four));
@@ -252,10 +370,10 @@ __global__ void sample_kernel(SamplingWork w) {
     adjust(row, entries, raw);
 
     int32_t token;
-    const uint64_t first = first_key(shared, row.vocab, [&](int64_t t) { return row.key(t); });
+    const uint64_t first = first_key(shared, row, [&](int64_t t, float x) { return row.key(t, x); });
     if (first == kNone) { // nothing to choose from
         const uint64_t any =
-            first_key(shared, row.vocab, [&](int64_t t) { return row.may(t) ? uint64_t(t) : kNone; });
+            first_key(shared, row, [&](int64_t t, float) { return row.may(t) ? uint64_t(t) : kNone; });
         token = any == kNone ? 0 : int32_t(any);
     } else if (row.asked.temperature == 0) {
         token = int32_t(token_of(first));

@@ -45,7 +45,7 @@ void top_k(Stream, const pb_tensor& ids, const pb_tensor& weights, const pb_tens
 void weighted_sum(Stream, const pb_tensor& out, const pb_tensor& x, const pb_tensor& weights);
 
 // out (T, rows) = x (T, cols) · wᵀ + bias, any dtypes, one order over cols for any T: for products that the library
-// does not support.
+// does not support, and for one or two tokens, where it reads w as fast as the memory gives it.
 void plain_linear(Stream, const pb_tensor& out, const pb_tensor& x, const DeviceMatrix& w);
 struct ExpertTable { // matrices of one shape and dtype
     const DeviceMatrix* matrices = nullptr; // (count), in device memory

@@ -15,6 +15,7 @@ constexpr int kTileRows = 64; // (token, head of the group) pairs of one sequenc
 constexpr int kKeys = 64;     // that are loaded at a time
 constexpr int kSplit = 256;   // keys: a multiple of kKeys
 constexpr int kMaxHeadDim = 512;
+constexpr int kFewRows = 16;  // an item of so many rows or fewer is a warp's, where takes_tiles()
 
 struct AttentionItem { // for each KV head: rows of a sequence, from first_row on, over keys [key_from, key_to)
     int32_t sequence, token; // the row of the batch where the sequence's tokens begin
@@ -31,18 +32,27 @@ struct AttentionMerge { // sums of all splits of some rows, to be merged: split 
 
 struct AttentionHeader { // begins the plan in device memory
     int32_t items, merges;
-    int32_t reserved[14];
+    int32_t tiles; // the first of the items, which have more than kFewRows rows; the others have fewer
+    int32_t reserved[13];
 };
+
+// What runs at once on a GPU, and so is launched: blocks that each take a tile, and blocks whose warps each take an item of
+// few rows.
+struct AttentionGrid {
+    uint32_t tiles = 1, few = 1, few_warps = 1;
+};
+// Of a GPU with so many multiprocessors that have so much shared memory each.
+AttentionGrid attention_grid(const AttentionShape&, uint32_t multiprocessors, uint64_t shared_bytes);
 
 // Limits of a plan, and how much work keeps the machine busy.
 struct AttentionLimits {
     int32_t items = 0, merges = 0, partial_rows = 0; // capacity
-    int32_t busy = 0; // blocks that run at once
+    AttentionGrid grid;
 };
 
-// Sizes for batches of so many sequences, tokens and tokens a sequence. `blocks`: that run at once on this GPU.
+// Sizes for batches of so many sequences, tokens and tokens a sequence.
 AttentionLimits attention_limits(const AttentionShape&, int32_t max_seqs, int32_t max_tokens, int32_t max_seq_len,
-                                 int32_t blocks);
+                                 const AttentionGrid&);
 
 // Where the parts of a plan buffer lie, in bytes.
 struct AttentionLayout {
@@ -51,9 +61,10 @@ struct AttentionLayout {
 AttentionLayout attention_layout(const AttentionShape&, const AttentionLimits&);
 
 struct AttentionPlan {
-    std::vector<AttentionItem> items;
+    std::vector<AttentionItem> items; // those of more than kFewRows rows first
     std::vector<AttentionMerge> merges;
-    int32_t partial_rows = 0;
+    int32_t partial_rows = 0, tiles = 0; // tiles: items of more than kFewRows rows
+    AttentionHeader header() const { return {int32_t(items.size()), int32_t(merges.size()), tiles, {}}; }
 };
 // The batch is valid (fault_of). Returns false if it needs more items than there is room for.
 bool plan_attention(const AttentionShape&, const AttentionBatch&, const AttentionLimits&, AttentionPlan&);
@@ -68,7 +79,7 @@ struct AttentionCall {
     const int32_t* block_starts = nullptr; // (sequences + 1): a sequence's pages begin there in
     const int32_t* blocks = nullptr;       // page ids; −1: freed
     const int32_t* positions = nullptr;    // (tokens)
-    uint32_t grid = 1;                     // blocks to launch, for any plan
+    AttentionGrid grid;                    // to launch, for any plan
 };
 
 uint64_t page_bytes(const AttentionShape&);
@@ -79,7 +90,5 @@ void append_kv(Stream, const AttentionShape&, const KvPages&, const int64_t* slo
 void attend(Stream, const AttentionCall&, const pb_tensor& out, const pb_tensor& q);
 // head_dim 64 or 128, all bf16, rows on lines of 16 bytes
 bool takes_tiles(const AttentionShape&, const pb_tensor& out, const pb_tensor& q, const KvPages&);
-// Blocks of attend()'s largest kernel that a multiprocessor with so much shared memory holds, at most.
-uint32_t blocks_per_multiprocessor(const AttentionShape&, uint64_t shared_bytes);
 
 }  // namespace patchbay::kernels::cuda

@@ -48,7 +48,7 @@ class PlanCopies {
         const Slot& slot = slots_[next_];
         next_ = (next_ + 1) % slots_.size();
         check_cuda(cudaEventSynchronize(slot.free), "waiting for a plan's copy");
-        const cuda::AttentionHeader header{int32_t(plan.items.size()), int32_t(plan.merges.size()), {}};
+        const cuda::AttentionHeader header = plan.header();
         std::memcpy(slot.memory, &header, sizeof header);
         const auto part = [&](uint64_t at, const auto& values) {
             if (values.empty()) return;
@@ -80,7 +80,6 @@ class PagedCuda {
         kernels::AttentionShape shape;
         cuda::AttentionLimits limits;
         cuda::AttentionLayout layout;
-        uint32_t grid = 1;
         std::unique_ptr<PlanCopies> copies; // none if nothing is computed
         cuda::AttentionPlan plan;           // keeps its capacity
         const uint8_t* buffer = nullptr;    // of the latest plan
@@ -107,7 +106,6 @@ class PagedCuda {
         if (spec.simulated) return bound;
         bound->limits = limits_of(spec);
         bound->layout = cuda::attention_layout(bound->shape, bound->limits);
-        bound->grid = uint32_t(bound->limits.busy);
         bound->copies = std::make_unique<PlanCopies>(bound->layout.states);
         return bound;
     }
@@ -137,13 +135,13 @@ class PagedCuda {
              const pb_tensor& q) const noexcept {
         cuda::attend(batch.queue,
                      {bound.shape, kernels::pages_of(kv), bound.buffer, bound.layout, batch.device.block_starts,
-                      batch.device.blocks, batch.device.positions, bound.grid},
+                      batch.device.blocks, batch.device.positions, bound.limits.grid},
                      out, q);
     }
 
     pb_cost cost(const Bound& bound, const pb_attention_batch& batch) const {
         pb_cost out = attention_cost(bound.spec, batch);
-        out.launches = 3; // one appends, one attends, one merges the sums of splits
+        out.launches = 4; // one appends, one attends tiles, one few rows, one merges the sums of splits
         return out;
     }
 
@@ -166,7 +164,7 @@ class PagedCuda {
         check_heads_and_pages(spec);
     }
 
-    // How many blocks this thread's GPU runs at once. Throws Error(PB_UNAVAILABLE).
+    // For what this thread's GPU runs at once. Throws Error(PB_UNAVAILABLE).
     static cuda::AttentionLimits limits_of(const pb_attention_spec& spec) {
         int device = 0, multiprocessors = 0, shared = 0;
         cudaError_t code = cudaGetDevice(&device);
@@ -179,11 +177,11 @@ class PagedCuda {
             throw Error(PB_UNAVAILABLE, std::string("no NVIDIA driver/GPU: ") + cudaGetErrorString(code));
         }
         const kernels::AttentionShape shape = kernels::shape_of(spec);
-        const uint32_t each = cuda::blocks_per_multiprocessor(shape, uint64_t(shared));
+        const cuda::AttentionGrid grid = cuda::attention_grid(shape, uint32_t(multiprocessors), uint64_t(shared));
         // If the host does not say how large batches are: vLLM's defaults, and some more.
         const auto or_else = [](uint32_t value, uint32_t other) { return int32_t(value ? value : other); };
         return cuda::attention_limits(shape, or_else(spec.max_seqs, 1024), or_else(spec.max_tokens, 32768),
-                                or_else(spec.max_seq_len, 131072), int32_t(each) * multiprocessors);
+                                or_else(spec.max_seq_len, 131072), grid);
     }
 };
 

@@ -86,6 +86,7 @@ class CudaDevice {
         return {activation_dtype_, true, ranks_ ? ranks_->size() : 1, shape_of};
     }
     int32_t* kernel_fault() const { return kernel_fault_; }
+    bool batch_invariant() const { return batch_invariant_; }
     void* scratch(uint64_t bytes); // until the next call; it moves only to grow, and what graphs hold of it stays
     const kernels::cuda::DeviceMatrix* expert_table(const pb_weight* const* experts, uint32_t count);
     Products& products() { return *products_; }

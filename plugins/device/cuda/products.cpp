@@ -88,12 +88,14 @@ Products::~Products() {
     if (handle_) cublasLtDestroy(handle_);
 }
 
-// Splitting the sum over columns is ruled out: it would be summed in another order for other shapes.
+// Splitting the sum over columns keeps the machine busy where tokens and rows are few. It is ruled out where one algorithm is
+// for all sizes: for other shapes it would be summed in another order.
 bool Products::choose(const Shape& shape, Plan& plan) const {
     Preference preference;
     preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes_);
-    const uint32_t no_reduction = CUBLASLT_REDUCTION_SCHEME_NONE;
-    preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, no_reduction);
+    const uint32_t reduction = algorithms_ == Algorithms::kBest ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE // summed in f32
+                                                                : CUBLASLT_REDUCTION_SCHEME_NONE;
+    preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reduction);
     preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, shape.x_alignment);
     preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, shape.out_alignment);
     preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, shape.out_alignment);

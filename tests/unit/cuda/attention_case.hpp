@@ -66,16 +66,18 @@ class Case {
         return {dtype_, {tokens(), heads, shape_.head_dim}, out, 16};
     }
 
-    // What one attend() gives, by a plan for `busy` blocks and so many rows of partial sums.
-    Floats attend_by(int32_t busy, int32_t partial_rows = 1 << 16, uint32_t grid = 3) {
-        AttentionLimits limits = attention_limits(shape_, int32_t(spans_.size()), int32_t(tokens()) + 1, 4096, busy);
+    // What one attend() gives, by a plan for `busy` blocks, of two warps each where rows are few, and so many rows of partial
+    // sums.
+    Floats attend_by(uint32_t busy, int32_t partial_rows = 1 << 16, AttentionGrid grid = {3, 2, 2}) {
+        AttentionLimits limits = attention_limits(shape_, int32_t(spans_.size()), int32_t(tokens()) + 1, 4096,
+                                                  {busy, busy, 2});
         limits.partial_rows = std::min(limits.partial_rows, partial_rows);
         AttentionPlan plan;
         if (!plan_attention(shape_, batch(), limits, plan)) return {};
         const AttentionLayout layout = attention_layout(shape_, limits);
         Shared<Line> memory(layout.bytes / 16 + 1, {~0ull, ~0ull});
         auto* const bytes = reinterpret_cast<uint8_t*>(memory.data());
-        const AttentionHeader header{int32_t(plan.items.size()), int32_t(plan.merges.size()), {}};
+        const AttentionHeader header = plan.header();
         std::memcpy(bytes, &header, sizeof header);
         std::copy(plan.items.begin(), plan.items.end(), reinterpret_cast<AttentionItem*>(bytes + layout.items));
         std::copy(plan.merges.begin(), plan.merges.end(), reinterpret_cast<AttentionMerge*>(bytes + layout.merges));

@@ -150,21 +150,30 @@ TEST(CudaTokens, AreTakenFromThoseThatWereSampled) {
 }
 
 TEST_P(CudaOps, PlainLinearTakesEveryMixOfDtypes) {
-    const int64_t tokens = 3, rows = 19, cols = 70;
-    for (const pb_dtype of_w : {pb_dtype{PB_F32}, pb_dtype{PB_BF16}})
-        for (const pb_dtype of_out : {pb_dtype{PB_F32}, dtype()}) {
-            const auto x = input(16, tokens * cols), w = rounded(of_w, noise(17, size_t(rows * cols)));
-            const auto bias = noise(18, size_t(rows));
-            Values in(dtype(), {tokens, cols}, x), out(of_out, {tokens, rows}), matrix(of_w, {rows, cols}, w, 0);
-            Floats expected(size_t(tokens * rows));
-            reference::linear(expected.data(), x.data(), w.data(), bias.data(), tokens, rows, cols);
-            plain_linear(nullptr, out.tensor(), in.tensor(), {matrix.data(), of_w, rows, cols, bias.data()});
-            expect_near(out, expected);
-            Values one(dtype(), {1, cols}, {x.begin() + cols, x.begin() + 2 * cols}), alone(of_out, {1, rows});
-            plain_linear(nullptr, alone.tensor(), one.tensor(), {matrix.data(), of_w, rows, cols, bias.data()});
-            const auto all = out.dense();
-            EXPECT_EQ(alone.dense(), Floats(all.begin() + rows, all.begin() + 2 * rows));
-        }
+    const int64_t rows = 19;
+    for (const int64_t tokens : {1, 2, 3, 4, 5, 8})
+        for (const int64_t cols : {70, 136}) // the first is not read by lines
+            for (const pb_dtype of_w : {pb_dtype{PB_F32}, pb_dtype{PB_BF16}})
+                for (const pb_dtype of_out : {pb_dtype{PB_F32}, dtype()}) {
+                    const auto x = input(16, tokens * cols), w = rounded(of_w, noise(17, size_t(rows * cols)));
+                    const auto bias = noise(18, size_t(rows));
+                    Values in(dtype(), {tokens, cols}, x, 0), out(of_out, {tokens, rows}), matrix(of_w, {rows, cols}, w, 0);
+                    Floats expected(size_t(tokens * rows));
+                    reference::linear(expected.data(), x.data(), w.data(), bias.data(), tokens, rows, cols);
+                    const DeviceMatrix with_bias{matrix.data(), of_w, rows, cols, bias.data()};
+                    plain_linear(nullptr, out.tensor(), in.tensor(), with_bias);
+                    expect_near(out, expected);
+                    const int64_t last = tokens - 1; // the same bits alone, on no line of 16 bytes
+                    Floats shifted(size_t(cols + 1));
+                    std::copy(x.begin() + last * cols, x.end(), shifted.begin() + 1);
+                    Values one(dtype(), {1, cols + 1}, shifted, 0), alone(of_out, {1, rows});
+                    pb_tensor view = one.tensor();
+                    view.data = static_cast<uint8_t*>(view.data) + dtype_bytes(dtype());
+                    view.shape[1] = cols;
+                    plain_linear(nullptr, alone.tensor(), view, with_bias);
+                    const auto all = out.dense();
+                    EXPECT_EQ(alone.dense(), Floats(all.begin() + last * rows, all.end()));
+                }
 }
 
 TEST_P(CudaOps, EmbeddingGathersRowsAndReportsIdsOutOfRange) {

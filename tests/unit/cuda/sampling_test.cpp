@@ -132,6 +132,26 @@ TEST(CudaSampling, DrawsWhatSortingDraws) {
     }
 }
 
+// More tokens that are about equally likely than a bin has room for.
+TEST(CudaSampling, DrawsWhatSortingDrawsAmongManyThatAreAlike) {
+    std::vector<Case> cases;
+    for (uint64_t i = 0; i < 6; ++i) {
+        Case c{noise(900 + i, 6000, -0.04f, 0.04f), {}, {}, {}, {}, {}};
+        c.asked.seed = i;
+        c.asked.temperature = i % 2 == 0 ? 1.f : 0.01f; // spread out, too
+        c.asked.top_p = 0.3f + 0.1f * float(i);
+        if (i % 3 == 0) c.asked.top_k = 5000;
+        c.asked.logprobs = 4;
+        cases.push_back(c);
+    }
+    const Sampled got = sample(cases, 4);
+    for (size_t i = 0; i < cases.size(); ++i) {
+        EXPECT_EQ(got.tokens[i], expected(cases[i])) << "row " << i;
+        const auto most = std::max_element(cases[i].logits.begin(), cases[i].logits.end());
+        EXPECT_EQ(got.top_tokens[i * 4], int32_t(most - cases[i].logits.begin()));
+    }
+}
+
 TEST(CudaSampling, DoesNotDependOnTheOrderOfThreadsNorOnOtherRows) {
     std::vector<Case> cases;
     for (uint64_t i = 0; i < 12; ++i) cases.push_back(random_case(77 + i, 700));

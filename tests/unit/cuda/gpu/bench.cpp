@@ -166,14 +166,14 @@ void time_attention(Bench& bench, const cudaDeviceProp& gpu, int32_t seqs, int32
     }
     const AttentionBatch batch{uint32_t(seqs), tokens,       starts.data(), lengths.data(), block_starts.data(),
                                table.data(),   slots.data(), positions.data()};
-    const uint32_t each = blocks_per_multiprocessor(shape, gpu.sharedMemPerMultiprocessor);
-    const AttentionLimits limits =
-        attention_limits(shape, seqs, tokens, context, int32_t(each) * gpu.multiProcessorCount);
+    const AttentionGrid grid =
+        attention_grid(shape, uint32_t(gpu.multiProcessorCount), gpu.sharedMemPerMultiprocessor);
+    const AttentionLimits limits = attention_limits(shape, seqs, tokens, context, grid);
     AttentionPlan plan;
     if (!plan_attention(shape, batch, limits, plan)) return;
     const AttentionLayout layout = attention_layout(shape, limits);
     std::vector<uint8_t> bytes(layout.states);
-    const AttentionHeader header{int32_t(plan.items.size()), int32_t(plan.merges.size()), {}};
+    const AttentionHeader header = plan.header();
     std::memcpy(bytes.data(), &header, sizeof header);
     std::memcpy(bytes.data() + layout.items, plan.items.data(), plan.items.size() * sizeof plan.items[0]);
     std::memcpy(bytes.data() + layout.merges, plan.merges.data(), plan.merges.size() * sizeof plan.merges[0]);
@@ -195,7 +195,7 @@ void time_attention(Bench& bench, const cudaDeviceProp& gpu, int32_t seqs, int32
     bench.time("attention" + suffix, kv_bytes, seen * kHeads * kHeadDim * 4, [&] {
         attend(bench.stream(),
                {shape, kv, plan_buffer.as<uint8_t>(), layout, block_starts_there.as<int32_t>(), there.as<int32_t>(),
-                positions_there.as<int32_t>(), uint32_t(limits.busy)},
+                positions_there.as<int32_t>(), grid},
                out.tensor(), q.tensor());
     });
 }
@@ -216,25 +216,48 @@ void time_sampling(Bench& bench, int32_t rows, const char* name, const SamplingR
     });
 }
 
-#if defined(PATCHBAY_BENCH_PRODUCTS)
+struct MatrixSize {
+    const char* name;
+    int64_t rows, cols;
+};
+
+void time_product(Bench& bench, const char* how, const MatrixSize& size, const Values& weight, int64_t tokens,
+                  const std::function<void(const pb_tensor& out, const pb_tensor& x, const DeviceMatrix&)>& multiply) {
+    const Values x(PB_BF16, {tokens, size.cols}), out(PB_BF16, {tokens, size.rows});
+    const DeviceMatrix matrix{weight.tensor().data, PB_BF16, size.rows, size.cols, nullptr};
+    const double n = double(tokens), weights = double(size.rows) * double(size.cols);
+    bench.time(std::string(how) + ", " + size.name + ", of " + std::to_string(tokens),
+               2 * (weights + n * double(size.cols + size.rows)), 2 * n * weights,
+               [&] { multiply(out.tensor(), x.tensor(), matrix); });
+}
+
+// By cuBLASLt, and by the kernel of few tokens.
 void time_products(Bench& bench) {
-    constexpr uint64_t kWorkspace = 32 << 20;
-    const Buffer workspace(kWorkspace);
-    const Values weight(PB_BF16, {2 * kIntermediate, kHidden});
-    for (const auto& [name, how] : {std::pair{"product", Products::Algorithms::kBest},
-                                    std::pair{"batch-invariant product", Products::Algorithms::kOneForAllSizes}}) {
-        Products products(static_cast<cudaStream_t>(bench.stream()), workspace.as<void>(), kWorkspace, how);
-        for (const int64_t tokens : {1, 16, 256, 2048, 8192}) {
-            const Values x(PB_BF16, {tokens, kHidden}), out(PB_BF16, {tokens, 2 * kIntermediate});
-            const DeviceMatrix matrix{weight.tensor().data, PB_BF16, 2 * kIntermediate, kHidden, nullptr};
-            const double n = double(tokens), weights = 2.0 * kIntermediate * kHidden;
-            bench.time(std::string(name) + " of " + std::to_string(tokens),
-                       2 * (weights + n * kHidden + n * 2 * kIntermediate), 2 * n * weights,
-                       [&] { products.multiply(out.tensor(), x.tensor(), matrix); });
+    for (const MatrixSize& size : {MatrixSize{"gate and up", 2 * kIntermediate, kHidden},
+                                   {"q, k and v", kHidden + 2 * kKvHeads * kHeadDim, kHidden},
+                                   {"down", kHidden, kIntermediate},
+                                   {"lm head", kVocab, kHidden}}) {
+        const Values weight(PB_BF16, {size.rows, size.cols});
+        for (const int64_t tokens : {1, 2, 4})
+            time_product(bench, "few tokens' product", size, weight, tokens,
+                         [&](const pb_tensor& out, const pb_tensor& x, const DeviceMatrix& w) {
+                             plain_linear(bench.stream(), out, x, w);
+                         });
+#if defined(PATCHBAY_BENCH_PRODUCTS)
+        constexpr uint64_t kWorkspace = 32 << 20;
+        const Buffer workspace(kWorkspace);
+        for (const auto& [name, how] : {std::pair{"product", Products::Algorithms::kBest},
+                                        std::pair{"batch-invariant product", Products::Algorithms::kOneForAllSizes}}) {
+            Products products(static_cast<cudaStream_t>(bench.stream()), workspace.as<void>(), kWorkspace, how);
+            for (const int64_t tokens : {1, 4, 8, 16, 64, 256, 2048})
+                time_product(bench, name, size, weight, tokens,
+                             [&](const pb_tensor& out, const pb_tensor& x, const DeviceMatrix& w) {
+                                 products.multiply(out, x, w);
+                             });
         }
+#endif
     }
 }
-#endif
 
 int run() {
     int count = 0;
@@ -263,9 +286,7 @@ int run() {
         time_sampling(bench, rows, "greedy", greedy);
         time_sampling(bench, rows, "top-p", drawn);
     }
-#if defined(PATCHBAY_BENCH_PRODUCTS)
     time_products(bench);
-#endif
     bench.print(gpu.name);
     return 0;
 }

@@ -14,6 +14,8 @@ inline float bits_to_float(uint32_t bits) { return std::bit_cast<float>(bits); }
 inline uint32_t float_to_bits(float x) { return std::bit_cast<uint32_t>(x); }
 inline int leading_zeros(uint32_t x) { return std::countl_zero(x); }
 
+inline float power_of_two(float x) { return std::exp2(x); }
+
 template <class T>
 T add_shared(T* at, T value) { // threads take turns only at barriers
     return std::exchange(*at, *at + value);
@@ -98,10 +100,10 @@ inline void load_matrices(uint32_t (&out)[4], const void* row) { load_matrices_b
 inline void load_matrices_transposed(uint32_t (&out)[4], const void* row) { load_matrices_by(out, row, true); }
 
 // Copied no earlier than waited for.
-inline void copy_async(void* to_shared, const void* from, const void*) {
+inline void copy_async(void* to_shared, const void* from, bool wanted) {
     if (reinterpret_cast<uintptr_t>(to_shared) % 16 != 0 || reinterpret_cast<uintptr_t>(from) % 16 != 0)
         emulated::stop("an asynchronous copy is not between lines of 16 bytes");
-    emulated::block.fibers[emulated::block.current].open.push_back({to_shared, from});
+    emulated::block.fibers[emulated::block.current].open.push_back({to_shared, wanted ? from : nullptr});
 }
 inline void commit_copies() {
     emulated::Fiber& fiber = emulated::block.fibers[emulated::block.current];
