@@ -1,6 +1,7 @@
-"""Third-party headers and libraries for a machine that has none and can fetch none: those that a build of this tree uses,
-copied out of the Debian packages here, in one archive."""
+"""What a machine with a GPU is to be given if it can fetch nothing: third-party headers and libraries to build with, copied
+out of the Debian packages here; or the programs themselves, built here, with the libraries that they load."""
 import glob
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,10 @@ import tempfile
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 LARGEST = 24 << 20  # bytes of the archive: with the tree it is to stay under 64 MiB
 ARCHIVE = "third-party.tar.xz"
+PROGRAMS = "programs.tar.xz"
+BUILT = ("patchbay", "patchbay-probe", "test_cuda_gpu", "bench_cuda_kernels", "golden_test")
+# Libraries that every Linux with a compiler has, in a version at least as new as Debian 12's.
+EVERYWHERE = re.compile(r"^(ld-linux|libc|libm|libdl|librt|libpthread|libresolv|libstdc\+\+|libgcc_s)[-.]")
 # What the target has: its own compiler and C library.
 OF_THE_SYSTEM = re.compile(r"^/usr/(include/(c\+\+|x86_64-linux-gnu/(bits|sys|gnu|asm|c\+\+)|linux|asm|bits)/|lib/gcc/)")
 PACKAGES_OF_THE_SYSTEM = {"libc6-dev", "libc6", "linux-libc-dev", "libstdc++6", "libgcc-s1"}
@@ -92,14 +97,65 @@ def make(root, build, out):
         for library in glob.glob(os.path.join(folder, LIBRARIES, "*.so.*")):
             if not os.path.islink(library):
                 subprocess.run(["strip", "--strip-debug", library], check=False)
-        os.makedirs(out, exist_ok=True)
-        archive = os.path.join(out, ARCHIVE)
-        with tarfile.open(archive, "w:xz", preset=6) as tar:
-            tar.add(folder, arcname=".")
+        pack(folder, os.path.join(out, ARCHIVE), count)
+
+
+def pack(folder, archive, count):
+    os.makedirs(os.path.dirname(archive) or ".", exist_ok=True)
+    with tarfile.open(archive, "w:xz", preset=6) as tar:
+        tar.add(folder, arcname=".")
     size = os.path.getsize(archive)
     if size > LARGEST:
         raise SystemExit(f"gpu-check: {archive} has {size >> 20} MiB, expected at most {LARGEST >> 20}")
     print(f"gpu-check: {archive}: {count} files, {size / (1 << 20):.1f} MiB")
+
+
+def loaded_libraries(files):
+    """Libraries of the system's packages that programs and plugins load, those of the C library and of CUDA left out."""
+    shown = subprocess.run(["ldd", *files], capture_output=True, text=True).stdout
+    paths = {found.group(1) for found in re.finditer(r"=> (/(?:usr/)?lib/\S+)", shown)}
+    return sorted(p for p in paths if not EVERYWHERE.match(os.path.basename(p)))
+
+
+def make_programs(root, build, out):
+    """Programs and plugins of a finished build with the CUDA device, and what they load."""
+    programs = [os.path.join(build, "bin", name) for name in BUILT]
+    plugins = sorted(glob.glob(os.path.join(build, "lib/patchbay/plugins/*.so")))
+    missing = [p for p in programs if not os.path.exists(p)]
+    if missing or not any(p.endswith("device-cuda.so") for p in plugins):
+        raise SystemExit(f"gpu-check: {build} has no {(missing or ['device-cuda.so'])[0]}; build it with the CUDA device first: "
+                         f"cmake --preset release && ninja -C build/release patchbay all_plugins {' '.join(BUILT[2:])}")
+    with tempfile.TemporaryDirectory() as folder:
+        copies = [(p, os.path.join("build", os.path.relpath(p, build))) for p in programs + plugins]
+        copies += [(p, os.path.join("third-party", LIBRARIES, os.path.basename(p)))
+                   for p in loaded_libraries(programs + plugins)]
+        for path, place in copies:
+            to = os.path.join(folder, place)
+            os.makedirs(os.path.dirname(to), exist_ok=True)
+            shutil.copy(path, to)
+            subprocess.run(["strip", to], check=True)
+        with open(os.path.join(folder, "build", "built-in.json"), "w") as file: # where tests look for their files
+            json.dump({"root": os.path.abspath(root), "build": os.path.abspath(build)}, file)
+        pack(folder, os.path.join(out, PROGRAMS), len(copies))
+
+
+def unpack_programs(bundle, root, work):
+    """Whether the bundle has programs, which then lie in `work` as a build would have left them there. Tests know the
+    folders of the machine that built them: if this one has nothing there, links lead from there to the ones here."""
+    archive = os.path.join(bundle, PROGRAMS)
+    if not os.path.exists(archive):
+        return False
+    with tarfile.open(archive) as tar:
+        tar.extractall(work)
+    build = os.path.join(work, "build")
+    with open(os.path.join(build, "built-in.json")) as file:
+        built = json.load(file)
+    for there, here in ((built["root"], root), (built["build"], build)):
+        if not os.path.lexists(there):
+            os.makedirs(os.path.dirname(there), exist_ok=True)
+            os.symlink(here, there)
+            print(f"gpu-check: {there} is a link to {here} now, for the tests' sake")
+    return True
 
 
 def unpack(bundle, to):

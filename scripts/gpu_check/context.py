@@ -24,6 +24,7 @@ class Context:
     patience: float = 10  # seconds that a command has to end after SIGTERM
     architecture: str | None = None  # "90", once the machine has said so
     toolkit: str = TOOLKIT
+    built_elsewhere: bool = False         # the programs came with the bundle
 
     @property
     def build(self):

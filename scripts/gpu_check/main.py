@@ -17,6 +17,8 @@ MAX_TRIES = 2  # calls that may cut a stage off which does not go on where it wa
 def arguments(about):
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bundle", metavar="DIR", help="make the bundle of third-party files, and stop")
+    parser.add_argument("--programs", action="store_true",
+                        help="of --bundle: the programs of a build with the CUDA device, so that nothing is built there")
     parser.add_argument("--build", metavar="DIR", default="build/release", help="a finished build, for --bundle")
     parser.add_argument("--with", metavar="DIR", dest="bundled", help="use this bundle (default: the system's packages)")
     parser.add_argument("--work", metavar="DIR", default="build/gpu-check",
@@ -165,7 +167,8 @@ def main(about):
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     os.chdir(root)
     if args.bundle:
-        bundle.make(root, args.build, args.bundle)
+        make = bundle.make_programs if args.programs else bundle.make
+        make(root, args.build, args.bundle)
         return 0
     unknown = set(args.only or ()) - {s.name for s in STAGES}
     if unknown:

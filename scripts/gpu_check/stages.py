@@ -1,8 +1,10 @@
 """What scripts/gpu-check does, one function a stage: each returns what it found, or raises RuntimeError."""
 import dataclasses
+import glob
 import json
 import os
 import re
+from concurrent import futures
 from typing import Callable
 
 from gpu_check import bundle, texts
@@ -24,7 +26,28 @@ def machine(context):
             "nvcc": release.group(1) if release else "?", "cores": os.cpu_count()}
 
 
+def use_programs(context):
+    """Programs of the bundle in the place of a build. Their plugins are probed here: nobody has vouched for stripped files,
+    and those of the GPU could not run where they were built."""
+    libraries = context.libraries[0]
+    os.makedirs(libraries, exist_ok=True)
+    for library in glob.glob(os.path.join(nvidia_packages(context), "nvidia", "*", "lib", "*.so.*")):
+        link = os.path.join(libraries, os.path.basename(library))
+        if not os.path.lexists(link):
+            os.symlink(library, link)
+    plugins = sorted(glob.glob(plugin_file(context, "*")))
+    with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        texts = pool.map(lambda file: context.call("probe-" + os.path.basename(file)[:-3],
+                                                   [context.program + "-probe", "--keep-refused", file], check=False), plugins)
+    refused = [text.strip().split("\n")[-1] for text in texts if "refused" in text]
+    return f"programs of the bundle, {len(plugins)} plugins" + "".join("; " + line for line in refused)
+
+
 def configure(context):
+    if context.bundled and not context.dry_run and \
+            bundle.unpack_programs(context.bundled, context.root, context.work):
+        context.built_elsewhere = True
+        return use_programs(context)
     command = ["cmake", "-S", context.root, "-B", context.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
                "-DPATCHBAY_CUDA=ON", "-DPATCHBAY_BENCH=OFF", f"-DCMAKE_CUDA_COMPILER={context.nvcc()}",
                f"-DPATCHBAY_NVIDIA_PACKAGES={nvidia_packages(context)}"]
@@ -60,6 +83,8 @@ PKG_CONFIG_LIBDIR={libraries[0]}/pkgconfig LD_LIBRARY_PATH={":".join(libraries)}
 
 def targets(name, *wanted):
     def build(context):
+        if context.built_elsewhere:
+            return "of the bundle"
         return context.call(name, ["ninja", "-C", context.build, *wanted]).strip().split("\n")[-1]
     return build
 

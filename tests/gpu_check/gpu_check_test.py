@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -228,6 +229,31 @@ class Commands(unittest.TestCase):
         given = (self.folder / "work/logs/configure.log").read_text().splitlines()
         self.assertIn(f"-DCMAKE_CUDA_COMPILER={self.folder}/cuda/nvcc", given)
         self.assertIn("-DPATCHBAY_CUDA_ARCHITECTURES=90", given)
+
+    def test_programs_of_a_bundle_take_the_place_of_a_build(self):
+        build, out = self.folder / "finished", str(self.folder / "out")
+        plugin = "lib/patchbay/plugins/device-cuda.so"
+        for place in [*(f"bin/{name}" for name in bundle.BUILT), plugin]:
+            (build / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(shutil.which("true"), build / place)
+        with contextlib.redirect_stdout(io.StringIO()):
+            bundle.make_programs(str(SOURCE), str(build), out)
+        (build / plugin).unlink()
+        with self.assertRaisesRegex(SystemExit, "has no device-cuda.so"):
+            bundle.make_programs(str(SOURCE), str(build), out)
+        self.there.bundled, self.there.packages = out, str(self.folder)
+        self.program("nvidia/cublas/lib/libcublasLt.so.13", "")
+        self.assertEqual(stages.configure(self.there), "programs of the bundle, 1 plugins")
+        self.assertEqual(stages.targets("build_all", "patchbay")(self.there), "of the bundle")
+        self.assertTrue(os.access(self.there.program, os.X_OK))
+        self.assertTrue(os.path.exists(stages.plugin_file(self.there, "device-cuda")))
+        self.assertTrue(os.path.exists(os.path.join(self.there.libraries[0], "libcublasLt.so.13")))
+        moved = os.path.join(self.there.build, "built-in.json")
+        self.assertEqual(json.loads(Path(moved).read_text()), {"root": str(SOURCE), "build": str(build)})
+        shutil.rmtree(build)
+        with contextlib.redirect_stdout(io.StringIO()):
+            bundle.unpack_programs(out, str(SOURCE), self.there.work)
+        self.assertEqual(os.readlink(build), self.there.build)
 
     def test_only_what_was_built_follows_ld_library_path(self):
         show = 'echo "<${LD_LIBRARY_PATH-unset}>"\n'
