@@ -1,6 +1,10 @@
 #include "serve/error_reply.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "engine/request.hpp"
 
 namespace patchbay::serve {
 namespace {
@@ -40,6 +44,22 @@ unsigned http_status(StatusCode code) {
             return 500;
     }
     return 500;
+}
+
+std::string field_named_in(const std::string& text) {
+    constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz_";
+    constexpr std::string_view kFields[] = {
+        "prompt", "n", "best_of", "max_tokens", "min_tokens", "stop", "stop_token_ids", "logit_bias", "logprobs",
+        "prompt_logprobs", "top_k", "seed", "mirostat", "dry_allowed_length", "dry_range", "dry_breakers", "bad_words",
+        "allowed_token_ids", "repetition_detection", "structured_outputs", "use_beam_search", "priority", "cache_salt"};
+    for (size_t at = 0; (at = text.find_first_of(kLetters, at)) != std::string::npos;) {
+        const size_t end = std::min(text.find_first_not_of(kLetters, at), text.size());
+        const std::string word = text.substr(at, end - at);
+        const auto is_it = [&](const auto& range) { return word == range.name; };
+        if (std::ranges::find(kFields, word) != std::end(kFields) || std::ranges::any_of(engine::kSamplingRanges, is_it)) return word;
+        at = end;
+    }
+    return {};
 }
 
 std::string error_json(const Failure& failure, const std::string& param) {

@@ -70,8 +70,10 @@ void Generation::pump() {
 
 bool Generation::take(size_t stream) {
     while (auto delta = streams_[stream]->try_next()) {
-        if (delta->finish == engine::FinishReason::kError)
-            return fail_with(fail(StatusCode::kInternal, delta->stop_reason)), false;
+        if (delta->finish == engine::FinishReason::kError) {
+            const bool asked_for = delta->stop_reason.starts_with("structured_outputs"); // what no token can go on with
+            return fail_with(fail(asked_for ? StatusCode::kInvalid : StatusCode::kInternal, delta->stop_reason)), false;
+        }
         add(static_cast<uint32_t>(stream * request_.sampling.n + delta->index), *delta);
     }
     if (const auto failure = streams_[stream]->failure()) return fail_with(*failure), false;
@@ -118,8 +120,9 @@ void Generation::fail_with(const Failure& failure) {
     if (over_) return;
     over_ = true;
     abort();
-    if (!begun_) return respond(error_reply(failure));
-    exchange_->write(events_ + "data: " + error_json(failure) + "\n\ndata: [DONE]\n\n");
+    const std::string field = http_status(failure.code) == 400 ? field_named_in(failure.text) : "";
+    if (!begun_) return respond(error_reply(failure, field));
+    exchange_->write(events_ + "data: " + error_json(failure, field) + "\n\ndata: [DONE]\n\n");
     exchange_->end_stream();
     release();
 }

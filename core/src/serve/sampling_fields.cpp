@@ -95,19 +95,14 @@ void read_response_format(Fields& f, const Json& format, std::optional<Structure
     std::string type;
     nested.read("type", type);
     if (type == "json_object") {
-        if (!out) out.emplace();
-        out->json_object = true;
+        out.emplace().json_object = true;
     } else if (type == "json_schema") {
         const Json* named = nested.object("json_schema");
         const Json* schema = named ? Fields(*named).find("schema") : nullptr;
         if (!schema) nested.refuse("json_schema", "expected an object with a 'schema'");
-        else {
-            if (!out) out.emplace();
-            out->json = schema_text(*schema);
-        }
+        else out.emplace().json = schema_text(*schema);
     } else if (type == "structural_tag") {
-        if (!out) out.emplace();
-        out->structural_tag = format.dump();
+        out.emplace().structural_tag = format.dump();
     } else if (type != "text") {
         nested.refuse("type",
                       "got '" + printable(type, 40) + "', expected text, json_object, json_schema or structural_tag");
@@ -129,12 +124,20 @@ void read_structures(Fields& f, SamplingParams& s) {
             read_structure(f, "guided_", out ? *out : out.emplace());
             break;
         }
-    if (const Json* format = f.object("response_format")) read_response_format(f, *format, out);
+    const int before = out ? out->forms() : 0;
+    if (const Json* format = f.object("response_format")) {
+        std::optional<StructuredOutputs> asked;
+        read_response_format(f, *format, asked);
+        if (asked && before > 0) return f.refuse("response_format", "asks for a form of the output, as structured_outputs does");
+        if (asked) {
+            asked->disable_any_whitespace = out && out->disable_any_whitespace;
+            out = std::move(asked);
+        }
+    }
     if (!out) return;
     const int forms = out->forms();
     if (forms > 1)
-        f.refuse(f.has("response_format") ? "response_format" : "structured_outputs",
-                 "asks for " + std::to_string(forms) + " forms of the output, expected one");
+        f.refuse("structured_outputs", "asks for " + std::to_string(forms) + " forms of the output, expected one");
     else if (forms == 1) s.structured_outputs = std::move(out);
 }
 

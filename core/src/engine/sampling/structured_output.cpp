@@ -69,13 +69,15 @@ void StructuredOutput::mask(const PathRows& path, MaskWords& memory, Unsatisfiab
         if (matcher.complete())
             for (const TokenId t : record.end_tokens) mask[static_cast<size_t>(t) / 32] |= 1u << (t % 32);
         pb_sample_row& row = path.rows[j];
+        const auto is_empty = [&] { return std::ranges::all_of(mask, [](uint32_t bits) { return bits == 0; }); };
+        const bool dead_end = is_empty();
         for (size_t w = 0; row.allowed && w < words; ++w) mask[w] &= row.allowed[w];
-        const bool none = std::ranges::all_of(mask, [](uint32_t bits) { return bits == 0; });
-        if (!made || none) {
-            unsatisfiable.emplace_back(
-                path.first_row + j,
-                "structured_outputs: " +
-                    (made ? "no token of the vocabulary goes on with the structured output" : made.error()));
+        if (!made || is_empty()) {
+            const std::string why = !made      ? made.error()
+                                    : dead_end ? "no token of the vocabulary goes on with the structured output"
+                                               : "no token that allowed_token_ids and bad_words leave goes on with the "
+                                                 "structured output";
+            unsatisfiable.emplace_back(path.first_row + j, "structured_outputs: " + why);
             row.allowed = nullptr;
             continue;
         }
