@@ -123,10 +123,10 @@ def check_swap_and_set(screen, admin):
     screen.wait("choice of slots", r"swap .*scheduler")
     screen.keys("Enter")
     screen.wait("choice of plugins", r"swap scheduler fcfs to .*sjf")
-    screen.keys("s", "s") # the second one that begins with s: by letter, sjf or another
-    while "sjf" != chosen(screen):
-        screen.keys("Right")
-        time.sleep(0.3)  # until it is drawn: a second key would go past it
+    plugins = re.search(r"swap scheduler fcfs to (.*)", screen.text())[1].split()
+    choose(screen, "s", next(p for p in plugins[1:] if p.startswith("s")))  # by letter
+    while chosen(screen) != "sjf":
+        choose(screen, "Right", plugins[(plugins.index(chosen(screen)) + 1) % len(plugins)])
     screen.keys("Enter")
     screen.wait("line for settings", r"to sjf KEY=VALUE")
     screen.keys("-l", "ageing=3")
@@ -160,6 +160,11 @@ def check_swap_and_set(screen, admin):
         CAPTURE.with_suffix(".plugins").write_text(screen.text("-e"))
     screen.keys("Tab")
     screen.wait("overview", r"KV pages")
+
+
+def choose(screen, key, expected):
+    screen.keys(key)
+    wait_for(f"{expected} to be chosen", lambda: chosen(screen) == expected, lambda: screen.text("-e"))
 
 
 def chosen(screen):

@@ -121,6 +121,28 @@ TEST(StepTrace, AStepHasItsPhasesInOrderAndThePluginCallsInThem) {
     EXPECT_THAT(marks, ElementsAre(HasSubstr("swap sampler")));
 }
 
+TEST(StepTrace, AReplayedGraphTellsItsSizeAndPadding) {
+    Bench b;
+    Sequence& s = b.add(1, 3);
+    StepReport r;
+    r.phase_ns[static_cast<size_t>(Phase::kRun)] = 6000;
+    r.graph_replayed = true;
+    r.graph_size = 4;
+    r.padded_tokens = 1;
+    r.forward.device_launch = 500;
+    b.step({{&s, 3}}, r);
+    Json args;
+    std::vector<std::string> calls;
+    for (const Json& e : b.all()) {
+        if (e["pid"] != 1 || e["ph"] != "X") continue;
+        if (e["tid"] == 1) args = e["args"];
+        if (e["tid"] == 3) calls.push_back(e["name"]);
+    }
+    EXPECT_EQ(args["graph"], (Json{{"tokens", 4}, {"padding", 1}}));
+    EXPECT_FALSE(args.contains("no graph"));
+    EXPECT_THAT(calls, ElementsAre("device: launch of a graph"));
+}
+
 TEST(StepTrace, AStepWithoutTokensLeavesNothingButTheFileIsWhole) {
     Bench b;
     b.step({});
