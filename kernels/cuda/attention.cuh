@@ -37,7 +37,9 @@ __device__ inline Sums with_sink(const AttentionCall& call, int head, const Sums
 __device__ inline float result_of(float sum, const Sums& all) { return quotient(sum, all.l); }
 
 // A score as a power of 2, from q · k. The first: of a shape without a soft cap.
-__device__ inline float uncapped_score_of(const AttentionShape& shape, float dot) { return dot * (shape.scale * kLog2E); }
+__device__ inline float uncapped_score_of(const AttentionShape& shape, float dot) {
+    return dot * (shape.scale * kLog2E);
+}
 __device__ inline float score_of(const AttentionShape& shape, float dot) {
     float score = dot * shape.scale;
     if (shape.soft_cap > 0.f) score = shape.soft_cap * tanhf(score / shape.soft_cap);

@@ -69,9 +69,9 @@ AttentionLayout attention_layout(const AttentionShape& shape, const AttentionLim
     return out;
 }
 
-// Splits are dealt out in runs of about so many that all that works at once is busy: blocks with the splits of tiles, warps
-// with those of few rows. There are no more items than one a tile and, beyond that, those that work / kv_heads: runs of `each`
-// splits or fewer number at most splits / each + 1 a tile.
+// Splits are dealt out in runs of about so many that all that works at once is busy: blocks with the splits of tiles,
+// warps with those of few rows. There are no more items than one a tile and, beyond that, those that work / kv_heads:
+// runs of `each` splits or fewer number at most splits / each + 1 a tile.
 bool plan_attention(const AttentionShape& shape, const AttentionBatch& batch, const AttentionLimits& limits,
                     AttentionPlan& plan) {
     plan.items.clear();

@@ -1,6 +1,7 @@
-// Attention with tensor cores, bf16, head_dim 64 or 128. Of a tile of up to 64 rows, a block of threads works through the
-// keys, a warp 16 rows of it. Of few rows, as sequences that decode have, each warp works alone, so that many sequences are
-// read at once. Keys and values come through shared memory, the next of them while those before are worked on.
+// Attention with tensor cores, bf16, head_dim 64 or 128. Of a tile of up to 64 rows, a block of threads works through
+// the keys, a warp 16 rows of it. Of few rows, as sequences that decode have, each warp works alone, so that many
+// sequences are read at once. Keys and values come through shared memory, the next of them while those before are
+// worked on.
 #include <cstdint>
 #include <type_traits>
 
@@ -52,8 +53,8 @@ struct HeadPages {
     }
 };
 
-// Begins to copy keys, or values, of one block: by `kBy` threads, of which this is `thread`. What comes after the last key
-// is zero: its weight is, and 0 · NaN is NaN.
+// Begins to copy keys, or values, of one block: by `kBy` threads, of which this is `thread`. What comes after the last
+// key is zero: its weight is, and 0 · NaN is NaN.
 template <int D, int kBy>
 __device__ void load_rows(const HeadPages<D>& head, int key_to, int block, bool values, int thread, Buffers<D> buffers,
                           int stage) {
@@ -399,7 +400,8 @@ AttentionGrid attention_grid(const AttentionShape& shape, uint32_t multiprocesso
         return x < least ? least : x > most ? most : static_cast<uint32_t>(x);
     };
     AttentionGrid out;
-    out.tiles = multiprocessors * between(shared_bytes / (kStages * stage + kOfTheDriver), 1, 2); // registers allow no third
+    const uint32_t each = between(shared_bytes / (kStages * stage + kOfTheDriver), 1, 2); // registers allow no third
+    out.tiles = multiprocessors * each;
     out.few = multiprocessors;
     out.few_warps = between((shared_bytes - kOfTheDriver) / stage, 1, kMaxFewWarps);
     return out;

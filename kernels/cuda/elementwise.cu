@@ -126,7 +126,8 @@ constexpr int kHeadsEach = 4; // that share their angles
 
 template <class T>
 __global__ void rope_kernel(T* x, int64_t token_stride, int64_t head_stride, const int32_t* positions,
-                            const float* inv_freq, int64_t tokens, int64_t heads, int64_t half, float scale, bool lined) {
+                            const float* inv_freq, int64_t tokens, int64_t heads, int64_t half, float scale,
+                            bool lined) {
     const int64_t each = (half + kEach - 1) / kEach, groups = (heads + kHeadsEach - 1) / kHeadsEach;
     const int64_t step = int64_t(gridDim.x) * blockDim.x, count = tokens * groups * each;
     for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
@@ -134,7 +135,8 @@ __global__ void rope_kernel(T* x, int64_t token_stride, int64_t head_stride, con
         float c[kEach], s[kEach];
 #pragma unroll
         for (int j = 0; j < kEach; ++j) {
-            const float angle = pair + j < half ? float(positions[t]) * inv_freq[pair + j] : 0.f; // rounded to f32, as in training
+            // rounded to f32, as in training
+            const float angle = pair + j < half ? float(positions[t]) * inv_freq[pair + j] : 0.f;
             c[j] = cosf(angle) * scale;
             s[j] = sinf(angle) * scale;
         }

@@ -22,7 +22,7 @@ __device__ inline float power_of_two(float x) {
 
 // Adds to what lies in shared memory, whatever other threads do there. What was there before.
 __device__ inline uint32_t add_shared(uint32_t* at, uint32_t value) { return atomicAdd(at, value); }
-// By halves, which the hardware adds by itself: of 64 bits it only compares and swaps. Between barriers nobody may read it.
+// By halves, which the hardware adds by itself: of 64 bits it only compares and swaps. It may be read after a barrier.
 __device__ inline void add_shared(uint64_t* at, uint64_t value) {
     auto* const halves = reinterpret_cast<uint32_t*>(at);
     const auto low = static_cast<uint32_t>(value);

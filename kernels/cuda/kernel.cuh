@@ -79,8 +79,8 @@ void with_type(pb_dtype dtype, F&& f) {
     else f(float{});
 }
 
-// Elements in a row that a thread takes at a time: together where they lie on lines of 16 bytes, else one by one, so that what
-// is made of them does not depend on where they lie.
+// Elements in a row that a thread takes at a time: together where they lie on lines of 16 bytes, else one by one, so
+// that what is made of them does not depend on where they lie.
 constexpr int kEach = 8;
 template <class T>
 struct Elements {

@@ -18,7 +18,8 @@ __device__ void scale_row(T* out, const T* x, const float* w, int32_t n, float f
 }
 
 template <class T>
-__global__ void rms_norm_kernel(RowsOf<T> out, RowsOf<T> x, const float* w, int64_t rows, int32_t n, float eps, bool lined) {
+__global__ void rms_norm_kernel(RowsOf<T> out, RowsOf<T> x, const float* w, int64_t rows, int32_t n, float eps,
+                                bool lined) {
     __shared__ float shared[33];
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         const T* in = x.row(r);

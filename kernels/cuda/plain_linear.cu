@@ -1,5 +1,6 @@
-// Products of a matrix's row and a few vectors, one warp each, summed in one order over the columns: of any dtypes, and the
-// same bits whatever else is computed. Fast where reading the matrix is what takes time. And the ops of mixtures of experts.
+// Products of a matrix's row and a few vectors, one warp each, summed in one order over the columns: of any dtypes, and
+// the same bits whatever else is computed. Fast where reading the matrix is what takes time. And the ops of mixtures of
+// experts.
 #include "cuda/kernel.cuh"
 
 namespace patchbay::kernels::cuda {

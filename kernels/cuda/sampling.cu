@@ -1,6 +1,6 @@
 // A block samples a row. Tokens are ordered by keys of 64 bits, the likeliest first and of equal ones the lower; what
-// top-k and top-p leave is all up to some key. It is looked for in bins of about equal likeliness, then digit by digit in the
-// bin that holds it. Weights are added as whole numbers, so that the order of threads does not matter.
+// top-k and top-p leave is all up to some key. It is looked for in bins of about equal likeliness, then digit by digit
+// in the bin that holds it. Weights are added as whole numbers, so that the order of threads does not matter.
 #include <cmath>
 
 #include "cuda/kernel.cuh"
@@ -79,7 +79,8 @@ __device__ void add_by_bin(Shared& shared, Each&& each, Bin&& bin, Weight&& weig
     }
 }
 
-// Which bin the sum of `target` ends in, or the last that has any: what is left for it, and whether all of it is wanted.
+// Which bin the sum of `target` ends in, or the last that has any: what is left for it, and whether all of it is
+// wanted.
 struct Found {
     int bin;
     uint64_t left;
@@ -111,10 +112,10 @@ template <class Each, class Weight>
 __device__ uint64_t last_key_by_digits(Shared& shared, Each&& each, uint64_t target, Weight&& weight) {
     uint64_t prefix = 0;
     for (int shift = 56;; shift -= 8) {
-        add_by_bin(
-            shared, each,
-            [&](uint64_t key, float) { return shift < 56 && key >> (shift + 8) != prefix ? -1 : int(key >> shift & 255); },
-            weight);
+        const auto digit = [&](uint64_t key, float) {
+            return shift < 56 && key >> (shift + 8) != prefix ? -1 : int(key >> shift & 255);
+        };
+        add_by_bin(shared, each, digit, weight);
         const Found found = find_bin(shared, target);
         prefix = prefix << 8 | uint64_t(found.bin);
         target = found.left;
@@ -136,8 +137,8 @@ struct Bins { // of how far a value is below the greatest
     }
 };
 
-// The same, target_of(the sum of all) being wanted, first through bins of values, `most` being the greatest: once, and then
-// through finer ones if more are in the bin that was found than can be listed.
+// The same, target_of(the sum of all) being wanted, first through bins of values, `most` being the greatest: once, and
+// then through finer ones if more are in the bin that was found than can be listed.
 template <class Each, class Target, class Weight>
 __device__ uint64_t last_key(Shared& shared, Each&& each, float most, Target&& target_of, Weight&& weight) {
     constexpr int kMaxDepth = 2;
@@ -302,7 +303,8 @@ __device__ uint64_t last_left(Shared& shared, const Row& row, float most) {
     };
     if (row.asked.top_k > 0)
         last = last_key(
-            shared, each_left, 0.f, [&](uint64_t) { return uint64_t(row.asked.top_k); }, [](float) { return uint64_t{1}; });
+            shared, each_left, 0.f, [&](uint64_t) { return uint64_t(row.asked.top_k); },
+            [](float) { return uint64_t{1}; });
     if (!(row.asked.top_p < 1)) return last;
     const auto target = [&](uint64_t all) {
         const double wanted = ceil(double(row.asked.top_p) * double(all));

@@ -146,7 +146,9 @@ TEST(AdminStatus, IsSaidWhileAStepTakesLong) {
     EXPECT_EQ(status["state"], "running");
     std::thread swapper([&] { EXPECT_NE(engine.swap({{"kind", "sampler"}, {"plugin", "greedy"}}).status, 409u); });
     do status = engine.status();
-    while (status["swaps"]["pending"] != Json::parse(R"([{"kind": "sampler", "plugin": "greedy", "state": "posted"}])"));
+    while (status["swaps"]["pending"].empty() || status["swaps"]["pending"][0]["state"] != "posted");
+    EXPECT_EQ(status["swaps"]["pending"],
+              Json::parse(R"([{"kind": "sampler", "from": "standard", "plugin": "greedy", "state": "posted"}])"));
     EXPECT_EQ(slot(status, "sampler")["plugin"], "standard");
     go_on = true;
     go_on.notify_all();
@@ -246,8 +248,8 @@ TEST(AdminSwap, OnAnIdleEngineIsOnProbationUntilThereIsWork) {
     EXPECT_EQ(slot(status, "scheduler")["plugin"], "sjf");
     EXPECT_EQ(slot(status, "scheduler")["on_probation"], true);
     EXPECT_EQ(status["swaps"]["pending"],
-              Json::parse(R"([{"kind": "scheduler", "plugin": "sjf", "state": "on probation"},
-                              {"kind": "scheduler", "plugin": "fcfs", "state": "posted"}])"));
+              Json::parse(R"([{"kind": "scheduler", "from": "fcfs", "plugin": "sjf", "state": "on probation"},
+                              {"kind": "scheduler", "from": "sjf", "plugin": "fcfs", "state": "posted"}])"));
     EXPECT_EQ(status["configuration"].back()["key"], "scheduler");
     engine.server.complete(greedy("The king", 20));
     engine.server.pages_in_use_when_idle();
@@ -296,8 +298,8 @@ TEST(AdminSwap, OfSeveralSlotsIsOneTransaction) {
     EXPECT_EQ(idle.body["outcome"], "on probation");
     EXPECT_EQ(idle.body["swaps"].size(), 2u);
     EXPECT_EQ(engine.status()["swaps"]["pending"],
-              Json::parse(R"([{"kind": "scheduler", "plugin": "sjf", "state": "on probation"},
-                              {"kind": "sampler", "plugin": "greedy", "state": "on probation"}])"));
+              Json::parse(R"([{"kind": "scheduler", "from": "fcfs", "plugin": "sjf", "state": "on probation"},
+                              {"kind": "sampler", "from": "standard", "plugin": "greedy", "state": "on probation"}])"));
     engine.server.complete(greedy("The king", 20));
     engine.server.pages_in_use_when_idle();
     const Json last = engine.status()["swaps"]["last"];

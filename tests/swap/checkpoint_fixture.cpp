@@ -38,6 +38,12 @@ OtherCheckpoint::OtherCheckpoint()
 
 OtherCheckpoint::~OtherCheckpoint() { fs::remove_all(folder_); }
 
+host::Registry with_models_of(const std::string& folder) {
+    auto all = host::Registry::open({std::string(kBuildDir) + "/tests/" + folder});
+    if (!all) throw std::runtime_error(all.error());
+    return *std::move(all);
+}
+
 config::EngineConfig demo_engine(const std::string& path) {
     config::EngineConfig c = tiny_model();
     c.model = {};

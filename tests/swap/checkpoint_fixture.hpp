@@ -23,6 +23,7 @@ class OtherCheckpoint {
 };
 
 config::EngineConfig demo_engine(const std::string& path);
+host::Registry with_models_of(const std::string& folder); // of the build's tests: which serve the demo models
 
 struct Asked {
     std::vector<TokenId> prompt;

@@ -57,12 +57,6 @@ TEST(ModelSwap, IsRefusedToAModelThatKeepsOtherKv) {
     EXPECT_THAT(nothing->record().text(), HasSubstr("refused in phase find: there is no such folder or file"));
 }
 
-host::Registry with_models_of(const std::string& folder) { // which come first, and so serve the demo models
-    auto all = host::Registry::open({std::string(kBuildDir) + "/tests/" + folder});
-    if (!all) throw std::runtime_error(all.error());
-    return *std::move(all);
-}
-
 class ModelFault : public ::testing::TestWithParam<int> {};
 
 TEST_P(ModelFault, InAnyStepOfProbationIsRolledBackAndNoRequestIsLost) {

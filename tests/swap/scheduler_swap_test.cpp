@@ -202,6 +202,22 @@ TEST(SchedulerSwap, OneThatIsSlowIsRightInThisStepAndGoneBeforeTheNext) {
               "1");
 }
 
+TEST(SchedulerSwap, OneMaySayHowLongItsCallsMayTake) {
+    config::EngineConfig c = busy_engine("counting_1");
+    c.swap = {.probation_steps = 4, .max_call_ms = 1};
+    const std::pair<const char*, const char*> cases[] = {
+        {"4", "rolled back in phase time: plan took 5 ms, more than its own max_call_ms of 4"}, {"6", "committed"}};
+    for (const auto& [own, end] : cases) {
+        TickingClock clock(50'000);
+        Swapping s(c, &clock);
+        s.add_requests();
+        s.step();
+        const auto swap = s.swap(kScheduler, {"faulty", {{"fault", "slow"}, {"max_call_ms", own}}});
+        EXPECT_EQ(s.run(), undisturbed());
+        EXPECT_NE(swap->record().text().find(end), std::string::npos) << swap->record().text();
+    }
+}
+
 TEST(SchedulerSwap, OneThatLetsEverybodyWaitIsReplacedInsteadOfFailingTheEngine) {
     Swapping s(busy_engine());
     s.add_requests();

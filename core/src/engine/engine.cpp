@@ -70,6 +70,14 @@ Result<> Engine::write_trace(const std::string& path, TraceOf of) {
     return {};
 }
 
+void Engine::go_on_with_trace_of(Engine& other) {
+    Pipeline &p = *state_->pipeline, &before = *other.state_->pipeline;
+    if (!before.trace || p.trace) return;
+    before.loop.remove(*before.trace);
+    p.trace = std::make_unique<StepTrace>(std::exchange(before.trace, nullptr)->give_file(), p.sequences);
+    p.loop.add(*p.trace);
+}
+
 Result<> Engine::end_trace() {
     Pipeline& p = *state_->pipeline;
     if (!p.trace) return {};

@@ -130,6 +130,9 @@ class Engine {
     // that steps, between steps]
     Result<> write_trace(const std::string& path, TraceOf = {});
     Result<> end_trace(); // whether all of it is on the disk
+    // The trace of another engine, on the same clock, goes on with this one in the same file; nothing if none is
+    // written there. [likewise, of both]
+    void go_on_with_trace_of(Engine& other);
     Result<> reset_prefix_cache();    // refused while blocks are in use
     View view() const;                // between steps, or from a script
     // Which sequence holds which KV and what is cached, likewise.

@@ -82,8 +82,12 @@ Json status_json(const StatusInputs& in) {
          effective_settings(in.requested, shown.facts, in.journal, stepped ? &last : nullptr))
         configuration.push_back(
             {{"key", s.key}, {"requested", s.requested}, {"effective", s.effective}, {"reason", s.reason}});
-    for (const PendingSwap& p : in.pending)
-        pending.push_back({{"kind", p.kind}, {"plugin", p.plugin}, {"state", p.state}});
+    for (const PendingSwap& p : in.pending) {
+        const SlotStatus* const slot = in.journal.slot(p.kind);
+        const bool in_it = slot && slot->on_probation && slot->identity.name == p.plugin;
+        const std::string from = in_it ? slot->predecessor : slot ? slot->identity.name : "";
+        pending.push_back({{"kind", p.kind}, {"from", text_or_null(from)}, {"plugin", p.plugin}, {"state", p.state}});
+    }
     for (const host::SwapRecord& r : in.journal.swaps) ended.push_back(swap_json(r));
     Json builds = Json::array();
     for (const NewBuild& b : in.new_builds)

@@ -56,7 +56,8 @@ std::string field_named_in(const std::string& text) {
         const size_t end = std::min(text.find_first_not_of(kLetters, at), text.size());
         const std::string word = text.substr(at, end - at);
         const auto is_it = [&](const auto& range) { return word == range.name; };
-        if (std::ranges::find(kFields, word) != std::end(kFields) || std::ranges::any_of(engine::kSamplingRanges, is_it)) return word;
+        const bool is_range = std::ranges::any_of(engine::kSamplingRanges, is_it);
+        if (is_range || std::ranges::find(kFields, word) != std::end(kFields)) return word;
         at = end;
     }
     return {};

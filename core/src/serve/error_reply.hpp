@@ -8,7 +8,8 @@
 namespace patchbay::serve {
 
 unsigned http_status(StatusCode);
-// The field of a request to generate that a refusal of the engine's is about: the first that its text names; empty: none.
+// The field of a request to generate that a refusal of the engine's is about: the first that its text names; empty:
+// none.
 std::string field_named_in(const std::string& text);
 // param: the field of the request that is at fault; empty: none, or not one.
 std::string error_json(const Failure&, const std::string& param = {});

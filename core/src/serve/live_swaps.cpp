@@ -80,7 +80,7 @@ void LiveSwaps::loop() {
 }
 
 // What crashes in its first call must be known before it is let in. A checkpoint goes by its path.
-Result<> LiveSwaps::note(const SwapOrder& order) {
+Result<> LiveSwaps::note(const SwapOrder& order, bool new_engine) {
     if (!ledger_) return {};
     std::vector<std::string> digests;
     for (const SwapOrder::Part& p : order.parts) {
@@ -93,19 +93,20 @@ Result<> LiveSwaps::note(const SwapOrder& order) {
                                                   digests.back() + ") has ended this server before, and is refused");
     }
     for (size_t i = 0; i < digests.size(); ++i)
-        ledger_->begin(name_of(order.parts[i].slot), order.parts[i].choice, digests[i]);
+        ledger_->begin(name_of(order.parts[i].slot), order.parts[i].choice, digests[i], new_engine);
     return {};
 }
 
 void LiveSwaps::perform(const SwapOrder& order) {
-    if (const Result<> noted = note(order); !noted) {
+    std::vector<engine::SwapRequest> requests;
+    for (const SwapOrder::Part& p : order.parts) requests.push_back({p.slot, p.choice, *order.registry, prober_});
+    const bool new_engine = needs_new_engine(requests);
+    if (const Result<> noted = note(order, new_engine); !noted) {
         const std::lock_guard lock(mutex_);
         preparing_.clear();
         return order.done(noted.failure());
     }
-    std::vector<engine::SwapRequest> requests;
-    for (const SwapOrder::Part& p : order.parts) requests.push_back({p.slot, p.choice, *order.registry, prober_});
-    if (needs_new_engine(requests)) return replace_model(order);
+    if (new_engine) return replace_model(order);
     const auto swaps = engine_.swap_together(requests);
     {
         const std::lock_guard lock(mutex_);

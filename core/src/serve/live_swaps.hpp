@@ -53,7 +53,7 @@ class LiveSwaps {
         std::shared_ptr<host::Swap> swap;
     };
 
-    Result<> note(const SwapOrder&); // for the supervisor; refused: what ended a server before
+    Result<> note(const SwapOrder&, bool new_engine); // for the supervisor; refused: what ended a server before
     void loop();
     void perform(const SwapOrder&);
     bool needs_new_engine(const std::vector<engine::SwapRequest>&);

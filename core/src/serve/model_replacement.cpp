@@ -29,15 +29,19 @@ Result<> try_out(engine::Engine& engine) {
 
 }  // namespace
 
-// With the plugins that are in the slots now. Tokenizer and model plugin are the new model's own.
+config::EngineConfig with_model(config::EngineConfig config, const std::string& path) {
+    config = execution::with_weights(std::move(config), path);
+    config.model.plugin = "auto";
+    config.model.tokenizer.clear();
+    return config;
+}
+
+// With the plugins that are in the slots now.
 Result<NewEngine> ModelReplacement::make(const std::string& path, const host::Registry& registry) {
     config::EngineConfig config;
     if (!p_.engine.call([&](engine::Engine& now) { config = now.configuration(); }))
         return fail(StatusCode::kUnavailable, "the engine has stopped");
-    config = execution::with_weights(std::move(config), path);
-    config.model.plugin = "auto";
-    config.model.tokenizer.clear();
-    PB_TRY(NewEngine out, p_.make(config, registry));
+    PB_TRY(NewEngine out, p_.make(with_model(std::move(config), path), registry));
     if (const auto tried = try_out(*out.engine); !tried)
         return fail("its first request failed: " + tried.error());
     for (const std::string& name : p_.gate.serving()->model.names) // under which clients know it

@@ -19,6 +19,9 @@ struct NewEngine {
 };
 using MakeEngine = std::function<Result<NewEngine>(const config::EngineConfig&, const host::Registry&)>;
 
+// The configuration of an engine that runs the model of another folder: tokenizer and model plugin are that one's own.
+config::EngineConfig with_model(config::EngineConfig, const std::string& path);
+
 class ModelReplacement {
   public:
     struct Parts { // which outlive it

@@ -128,7 +128,8 @@ void read_structures(Fields& f, SamplingParams& s) {
     if (const Json* format = f.object("response_format")) {
         std::optional<StructuredOutputs> asked;
         read_response_format(f, *format, asked);
-        if (asked && before > 0) return f.refuse("response_format", "asks for a form of the output, as structured_outputs does");
+        if (asked && before > 0)
+            return f.refuse("response_format", "asks for a form of the output, as structured_outputs does");
         if (asked) {
             asked->disable_any_whitespace = out && out->disable_any_whitespace;
             out = std::move(asked);

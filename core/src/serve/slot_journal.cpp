@@ -31,11 +31,12 @@ void SlotJournal::note(const host::SwapRecord& r) {
         SlotStatus& slot = state_.slots[i];
         if (slot.identity.kind != r.kind) continue;
         if (r.state == host::SwapState::kOnProbation) {
-            replaced_[i] = std::exchange(slot, {r.to, ++generations_[i], true, r.step});
+            replaced_[i] = std::exchange(slot, {r.to, ++generations_[i], true, r.step, r.from.name});
         } else if (r.state == host::SwapState::kRolledBack) {
             slot = replaced_[i];
         } else if (r.state == host::SwapState::kCommitted) {
             slot.on_probation = false;
+            slot.predecessor.clear();
         }
     }
     if (!r.settled()) return;

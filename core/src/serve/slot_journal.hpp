@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct SlotStatus {
     uint64_t generation = 1; // of what is in it: 1 at first, one more with each swap; a rollback brings the number back
     bool on_probation = false;
     uint64_t since_step = 0; // 0: from the start
+    std::string predecessor; // while it is on probation: the one that it would give way to
 };
 
 struct JournalState { // after the latest step

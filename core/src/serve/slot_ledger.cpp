@@ -40,9 +40,10 @@ void SlotLedger::first(const std::vector<host::Identity>& slots) {
               "\n");
 }
 
-void SlotLedger::begin(std::string_view kind, const config::PluginChoice& to, const std::string& sha256) {
-    const LedgerLine line{
-        {"event", "begin"}, {"kind", kind}, {"name", to.plugin}, {"sha256", sha256}, {"settings", to.settings}};
+void SlotLedger::begin(std::string_view kind, const config::PluginChoice& to, const std::string& sha256,
+                       bool new_engine) {
+    const LedgerLine line{{"event", "begin"},   {"kind", kind},           {"name", to.plugin},
+                          {"sha256", sha256},   {"settings", to.settings}, {"new_engine", new_engine}};
     write(line.dump() + "\n");
 }
 
@@ -65,7 +66,8 @@ void SlotHistory::read(std::string_view line) {
         if (slot.held.empty()) slot.held.push_back({name, sha256, std::nullopt});
         else slot.held.back().sha256 = sha256;
     } else if (event == "begin") {
-        slot.pending.push_back({name, sha256, config::PluginChoice{name, given.value("settings", host::Settings{})}});
+        slot.pending.push_back({name, sha256, Choice{{name, given.value("settings", host::Settings{})},
+                                                     given.value("new_engine", false)}});
     } else if (const auto at = std::ranges::find(slot.pending, name, &Occupant::name); at != slot.pending.end()) {
         if (event == name_of(host::SwapState::kCommitted)) slot.held.push_back(*at);
         slot.pending.erase(at);

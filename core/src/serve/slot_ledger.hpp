@@ -21,7 +21,8 @@ class SlotLedger { // of the server [any thread]
     SlotLedger(int fd, std::set<std::string> crashed) : fd_(fd), crashed_(std::move(crashed)) {}
 
     void first(const std::vector<host::Identity>&);
-    void begin(std::string_view kind, const config::PluginChoice&, const std::string& sha256); // before the swap
+    // Before the swap. new_engine: it is a model that only a new engine can run.
+    void begin(std::string_view kind, const config::PluginChoice&, const std::string& sha256, bool new_engine = false);
     void settled(const host::SwapRecord&);
     bool has_crashed(const std::string& sha256) const { return crashed_.contains(sha256); }
 
@@ -35,7 +36,11 @@ class SlotLedger { // of the server [any thread]
 
 class SlotHistory { // of the supervisor
   public:
-    using Choices = std::map<std::string, config::PluginChoice>; // by kind; of the model: the path of its weights
+    struct Choice {
+        config::PluginChoice plugin; // of the model: the path of its weights
+        bool new_engine = false;     // and tokenizer and model plugin are its own
+    };
+    using Choices = std::map<std::string, Choice>; // by kind
 
     struct Culprit {
         std::string kind, name, sha256;
@@ -53,7 +58,7 @@ class SlotHistory { // of the supervisor
   private:
     struct Occupant {
         std::string name, sha256;
-        std::optional<config::PluginChoice> choice; // none: as configured
+        std::optional<Choice> choice; // none: as configured
     };
     struct Slot {
         std::vector<Occupant> held;    // the last one is in it, or was when it crashed

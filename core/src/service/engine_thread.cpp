@@ -131,6 +131,7 @@ void EngineThread::take_over() {
         first = std::exchange(first_of_next_, nullptr);
         step = status_.last.step;
         replaced_ = std::exchange(engine_, next_);
+        engine_->go_on_with_trace_of(*replaced_);
         boundary_wanted_ = true; // its first step has something to report
     }
     first(*engine_, step);

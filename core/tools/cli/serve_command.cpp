@@ -47,13 +47,24 @@ void choose_admin_address(ServeOptions& o, const config::EngineConfig& config) {
     o.server.admin = *std::move(options);
 }
 
-// What was in the slots before a plugin ended the server.
-void put_back(const serve::SlotHistory::Choices& choices, config::EngineConfig& c) {
+// What was in the slots before a plugin ended the server. A model that took the place of the configured one as a whole
+// has its own chat template, and the names of both.
+void put_back(const serve::SlotHistory::Choices& choices, config::EngineConfig& c, serve::ModelNames& names) {
     for (const auto& [kind, choice] : choices) {
         const config::SlotInfo* const slot = config::find_slot(kind);
-        if (!slot) c.model.path = choice.plugin;
-        else if (slot->choice) c.*(slot->choice) = choice;
-        else c.*(slot->optional_choice) = choice;
+        if (!slot && choice.new_engine) {
+            const std::string& path = choice.plugin.plugin;
+            if (names.served.empty())
+                names.served = {serve::default_model_name(path), serve::default_model_name(c.model.path)};
+            names.chat_template_file.clear();
+            c = serve::with_model(std::move(c), path);
+        } else if (!slot) {
+            c.model.path = choice.plugin.plugin;
+        } else if (slot->choice) {
+            c.*(slot->choice) = choice.plugin;
+        } else {
+            c.*(slot->optional_choice) = choice.plugin;
+        }
     }
 }
 
@@ -69,7 +80,8 @@ Result<serve::ServedModel> served(const ServeOptions& o, const serve::ModelNames
 Result<> run(ServeOptions& o) {
     PB_TRY(const auto registry, registry_of(o));
     PB_TRY(auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
-    put_back(o.choices, loaded.config);
+    serve::ModelNames names = o.names;
+    put_back(o.choices, loaded.config, names);
     PB_TRY(const auto clock, engine::clock_for(loaded.config, registry));
     choose_admin_address(o, loaded.config);
     metrics::Metrics all;
@@ -77,7 +89,7 @@ Result<> run(ServeOptions& o) {
     parallel::World world;
     PB_TRY(auto engine, engine::Engine::create(loaded.config, registry, *clock, &plugin_metrics, &world));
     if (!o.trace_file.empty()) PB_CHECK(engine->write_trace(o.trace_file));
-    PB_TRY(auto model, served(o, o.names, loaded.config, *engine));
+    PB_TRY(auto model, served(o, names, loaded.config, *engine));
     o.server.make_engine = [&](const config::EngineConfig& c, const host::Registry& found) -> Result<serve::NewEngine> {
         PB_TRY(auto made, engine::Engine::create(c, found, *clock, &plugin_metrics, &world));
         PB_TRY(auto of_it, served(o, {o.names.served, {}}, c, *made));

@@ -47,7 +47,8 @@ void print_configuration(const Json& settings) {
 void print_swaps(const Json& swaps) {
     Rows rows = {{"SWAP", "FROM", "TO", "OUTCOME", "STEP", "PAUSE", "REASON"}};
     for (const Json& s : swaps.at("pending"))
-        rows.push_back({text_of(s.at("kind")), "-", text_of(s.at("plugin")), text_of(s.at("state")), "-", "-", "-"});
+        rows.push_back({text_of(s.at("kind")), s.at("from").is_null() ? "-" : text_of(s.at("from")),
+                        text_of(s.at("plugin")), text_of(s.at("state")), "-", "-", "-"});
     for (const Json& s : swaps.at("last")) {
         const auto step = s.at("step").get<uint64_t>();
         const Json& number = s.at("transaction"); // of several that succeed or fail together

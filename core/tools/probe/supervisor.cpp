@@ -100,7 +100,7 @@ ProbeEnding watch(const Supervision& s, int keeper, int signals) {
     }
 }
 
-// In a namespace of its own: /proc tells of its processes alone, where a GPU's driver looks itself up by its number.
+// In a namespace of its own: /proc shows the processes of this namespace only. A GPU's driver looks itself up there.
 void show_own_processes() {
     if (unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0)
         (void)mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);

@@ -36,8 +36,8 @@ struct AttentionHeader { // begins the plan in device memory
     int32_t reserved[13];
 };
 
-// What runs at once on a GPU, and so is launched: blocks that each take a tile, and blocks whose warps each take an item of
-// few rows.
+// What runs at once on a GPU, and so is launched: blocks that each take a tile, and blocks whose warps each take an
+// item of few rows.
 struct AttentionGrid {
     uint32_t tiles = 1, few = 1, few_warps = 1;
 };

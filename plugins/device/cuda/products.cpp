@@ -88,12 +88,12 @@ Products::~Products() {
     if (handle_) cublasLtDestroy(handle_);
 }
 
-// Splitting the sum over columns keeps the machine busy where tokens and rows are few. It is ruled out where one algorithm is
-// for all sizes: for other shapes it would be summed in another order.
+// Splitting the sum over columns keeps the machine busy where tokens and rows are few. It is ruled out where one
+// algorithm is for all sizes: for other shapes it would be summed in another order.
 bool Products::choose(const Shape& shape, Plan& plan) const {
     Preference preference;
     preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes_);
-    const uint32_t reduction = algorithms_ == Algorithms::kBest ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE // summed in f32
+    const uint32_t reduction = algorithms_ == Algorithms::kBest ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE // in f32
                                                                 : CUBLASLT_REDUCTION_SCHEME_NONE;
     preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reduction);
     preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, shape.x_alignment);

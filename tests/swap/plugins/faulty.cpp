@@ -17,11 +17,11 @@ namespace {
 constexpr const char* kSchedulerFaults[] = {"none", "throws", "unknown_id", "over_budget", "twice", "idle", "slow",
                                             "late",
                                             "exits", "crashes", "hangs", nullptr};
-constexpr const char* kSamplerFaults[] = {"none", "throws", "out_of_range", "negative", "slow", nullptr};
+constexpr const char* kSamplerFaults[] = {"none", "throws", "out_of_range", "negative", "slow", "hangs", nullptr};
 
-constexpr const char* kProposerFaults[] = {"none", "throws", "slow", nullptr};
+constexpr const char* kProposerFaults[] = {"none", "throws", "slow", "hangs", nullptr};
 constexpr const char* kKvPolicyFaults[] = {"none", "throws_in_adopt", "throws_in_update", "throws_in_choose",
-                                           "names_nothing", "names_strangers", "slow", nullptr};
+                                           "names_nothing", "names_strangers", "slow", "hangs", nullptr};
 
 // A hundred looks at a clock that moves when it is looked at.
 void dawdle(const patchbay::HostClock& clock) {
@@ -41,6 +41,7 @@ class Scheduler { // first come, first served
         patchbay::param::choice("fault", "none", kSchedulerFaults, "what it does wrong"),
         patchbay::param::integer("at", "1", 1, 1e6, "plans", "the plan in which it does"),
         patchbay::param::integer("blocks", "0", 0, 1e6, "blocks", "of the engine in which it does; 0: of any"),
+        patchbay::param::integer("max_call_ms", "0", 0, 1e6, "ms", "a call that takes longer is late; 0: the engine's"),
     };
     explicit Scheduler(const patchbay::Context& context)
         : clock_(context.host()), fault_(context.get<std::string>("fault")), at_(context.get<int64_t>("at")),
@@ -96,13 +97,14 @@ class Sampler { // the likeliest token; writes all over the logits
             if (best < 0) best = batch.fault(i);
             patchbay::write_logprobs(batch, i, best);
             batch.raw.tokens[i] = best;
-            if (!now || fault_ == "none" || fault_ == "slow") continue;
+            if (!now || fault_ == "none" || fault_ == "slow" || fault_ == "hangs") continue;
             std::fill(logits.begin(), logits.end(), 1e30f);
             if (fault_ == "out_of_range") batch.raw.tokens[i] = static_cast<int32_t>(vocab_);
             if (fault_ == "negative") batch.raw.tokens[i] = -1;
             if (fault_ == "throws") throw patchbay::Error(PB_FAILED, "fails on purpose");
         }
         if (now && fault_ == "slow") dawdle(clock_);
+        if (now && fault_ == "hangs") hang();
     }
 
   private:
@@ -130,6 +132,7 @@ class Proposer { // the newest token again
                 batch.propose(i, std::vector<int32_t>{tokens.back()});
         if (now && fault_ == "throws") throw patchbay::Error(PB_FAILED, "fails on purpose"); // with drafts written
         if (now && fault_ == "slow") dawdle(clock_);
+        if (now && fault_ == "hangs") hang();
     }
 
   private:
@@ -165,6 +168,7 @@ class KvPolicy { // the page that was let go of last
         fail_if("throws_in_choose");
         const bool now = now_ && ++choices_ >= at_;
         if (now && fault_ == "slow") dawdle(clock_);
+        if (now && fault_ == "hangs") hang();
         if (now && fault_ == "names_nothing") return;
         if (now && fault_ == "names_strangers")
             while (victims.add(blocks_ + 4711)) {}

@@ -1,5 +1,7 @@
 // Attention that keeps its contract in every probe, and breaks it in the engine of the tests, where batches have at
 // most `seqs` sequences: straight from its definition otherwise, in a layout of its own.
+#include <unistd.h>
+
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -12,7 +14,8 @@
 namespace patchbay {
 namespace {
 
-constexpr const char* kFaults[] = {"none", "throws_in_create", "throws_in_bind", "throws_in_plan", "slow", nullptr};
+constexpr const char* kFaults[] = {"none", "throws_in_create", "throws_in_bind", "throws_in_plan",
+                                   "slow", "hangs", nullptr};
 
 class Faulty {
   public:
@@ -50,6 +53,7 @@ class Faulty {
             throw Error(PB_INVALID, fault);
         if (!here_ || ++plans_ < at_) return;
         if (fault_ == "throws_in_plan") throw Error(PB_FAILED, "fails on purpose");
+        while (fault_ == "hangs") pause();
         for (int i = 0; i < 100 && fault_ == "slow"; ++i) (void)clock_.now_ns(); // which moves when it is looked at
     }
 

@@ -1,6 +1,8 @@
 // A decoder as Llama's, whose forward passes fail after the first few where the vocabulary is that of the demo models,
 // which no check of a probe has.
-#include <chrono>
+#include <poll.h>
+#include <unistd.h>
+
 #include <cstdint>
 
 #include "patchbay/sdk/decoder_blocks.hpp"
@@ -43,10 +45,10 @@ class Faulty : public patchbay::GatedDecoder {
 
     void forward(const patchbay::Forward& f) {
         if (facts_.vocab_size == kVocabulary && ++passes_ > kGoodPasses) {
-#ifdef LATE_MS
-            using Clock = std::chrono::steady_clock;
-            for (const auto end = Clock::now() + std::chrono::milliseconds(LATE_MS); Clock::now() < end;) {
-            }
+#if defined(HANGS)
+            for (;;) pause();
+#elif defined(LATE_MS)
+            poll(nullptr, 0, LATE_MS);
 #else
             throw patchbay::Error(PB_FAILED, "fails on purpose");
 #endif

@@ -66,8 +66,8 @@ class Case {
         return {dtype_, {tokens(), heads, shape_.head_dim}, out, 16};
     }
 
-    // What one attend() gives, by a plan for `busy` blocks, of two warps each where rows are few, and so many rows of partial
-    // sums.
+    // What one attend() gives, by a plan for `busy` blocks, of two warps each where rows are few, and so many rows of
+    // partial sums.
     Floats attend_by(uint32_t busy, int32_t partial_rows = 1 << 16, AttentionGrid grid = {3, 2, 2}) {
         AttentionLimits limits = attention_limits(shape_, int32_t(spans_.size()), int32_t(tokens()) + 1, 4096,
                                                   {busy, busy, 2});

@@ -41,7 +41,8 @@ TEST_P(CudaAttention, IsTheReferencesHoweverItIsSplit) {
         Case c(GetParam().shape, GetParam().activations, spans);
         const auto whole = c.attend_by(1), expected = c.expected();
         expect_near(whole, expected, GetParam().near);
-        for (const uint32_t busy : {4, 100}) EXPECT_EQ(c.attend_by(busy), whole) << "dealt out to " << busy << " blocks";
+        for (const uint32_t busy : {4, 100})
+            EXPECT_EQ(c.attend_by(busy), whole) << "dealt out to " << busy << " blocks";
         EXPECT_EQ(c.attend_by(100, 20), whole) << "with little room for partial sums";
         EXPECT_EQ(in_another_order([&] { return c.attend_by(100); }), whole) << "with threads in another order";
     }

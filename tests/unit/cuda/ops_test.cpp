@@ -157,7 +157,8 @@ TEST_P(CudaOps, PlainLinearTakesEveryMixOfDtypes) {
                 for (const pb_dtype of_out : {pb_dtype{PB_F32}, dtype()}) {
                     const auto x = input(16, tokens * cols), w = rounded(of_w, noise(17, size_t(rows * cols)));
                     const auto bias = noise(18, size_t(rows));
-                    Values in(dtype(), {tokens, cols}, x, 0), out(of_out, {tokens, rows}), matrix(of_w, {rows, cols}, w, 0);
+                    Values in(dtype(), {tokens, cols}, x, 0), out(of_out, {tokens, rows});
+                    Values matrix(of_w, {rows, cols}, w, 0);
                     Floats expected(size_t(tokens * rows));
                     reference::linear(expected.data(), x.data(), w.data(), bias.data(), tokens, rows, cols);
                     const DeviceMatrix with_bias{matrix.data(), of_w, rows, cols, bias.data()};

@@ -1,9 +1,27 @@
 #include "engine/swap/swaps.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 namespace patchbay::engine {
+namespace {
+
+struct Deadline { // of a call on probation
+    uint64_t ms;
+    const char* key;
+};
+
+// A component may have one of its own: its setting max_call_ms, if its schema has one and it is not 0.
+Deadline deadline_of(const host::Component& component, const config::SwapSettings& settings) {
+    const host::Settings own = component.settings();
+    if (const auto given = own.find("max_call_ms"); given != own.end())
+        if (const uint64_t ms = std::strtoull(given->second.c_str(), nullptr, 10); ms > 0)
+            return {ms, "its own max_call_ms"};
+    return {settings.max_call_ms, "max_call_ms"};
+}
+
+}  // namespace
 
 void Swaps::exchange(SwapPort& port) {
     host::Slot& slot = port.slot();
@@ -56,10 +74,10 @@ void Swaps::end_step(SwapPort& port, const SwapPort::StepUse& use) {
     if (!port.slot().previous()) return;
     const SwapPort::StepCall call = port.call_of(use);
     if (!port.slot().previous()) return; // that call has failed
-    const uint64_t max_ns = uint64_t{p_.settings.max_call_ms} * 1'000'000;
-    if (max_ns > 0 && call.ns > max_ns) {
+    const Deadline deadline = deadline_of(port.slot().current(), p_.settings);
+    if (deadline.ms > 0 && call.ns > deadline.ms * 1'000'000) {
         port.roll_back("time", std::string(call.name) + " took " + std::to_string(call.ns / 1'000'000) +
-                                   " ms, more than max_call_ms of " + std::to_string(p_.settings.max_call_ms));
+                                   " ms, more than " + deadline.key + " of " + std::to_string(deadline.ms));
         return;
     }
     if (!call.made) return;

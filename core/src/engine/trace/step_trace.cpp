@@ -125,10 +125,19 @@ void StepTrace::end_decoding(RequestId id, Lane& lane) {
     lane.steps = lane.tokens = 0;
 }
 
-Result<> StepTrace::close() {
+void StepTrace::end_all() {
     for (auto& [id, lane] : lanes_) end_decoding(id, lane);
     lanes_.clear();
+}
+
+Result<> StepTrace::close() {
+    end_all();
     return file_->close();
+}
+
+std::unique_ptr<TraceFile> StepTrace::give_file() {
+    end_all();
+    return std::move(file_);
 }
 
 }  // namespace patchbay::engine

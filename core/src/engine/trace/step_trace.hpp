@@ -19,6 +19,7 @@ class StepTrace final : public StepObserver {
     void on_placed(std::span<const Placed>) override;
     void on_end(const StepReport&) override;
     Result<> close(); // what is under way ends here
+    std::unique_ptr<TraceFile> give_file(); // likewise; nothing may be called after it
 
   private:
     struct Item { // of the step under way
@@ -39,7 +40,9 @@ class StepTrace final : public StepObserver {
     void follow(const Item&, const StepReport&);
     void end_decoding(RequestId, Lane&);
 
-    const std::unique_ptr<TraceFile> file_;
+    void end_all();
+
+    std::unique_ptr<TraceFile> file_;
     const Sequences& sequences_;
     std::vector<Item> items_;
     std::map<RequestId, Lane> lanes_;
