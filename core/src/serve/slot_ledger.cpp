@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 
 namespace patchbay::serve {
@@ -29,6 +30,7 @@ void SlotLedger::write(const std::string& line) {
     const std::lock_guard lock(mutex_);
     for (size_t done = 0; done < line.size();) {
         const ssize_t n = ::write(fd_, line.data() + done, line.size() - done);
+        if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return; // the supervisor has gone
         done += static_cast<size_t>(n);
     }
