@@ -13,13 +13,13 @@ config::EngineConfig Running::demo_model() {
     return c;
 }
 
-Running::Running(ServerOptions options, config::EngineConfig config) {
+Running::Running(ServerOptions options, config::EngineConfig config, const host::Registry& registry) {
     options.make_engine = [this](const config::EngineConfig& c, const host::Registry& plugins) -> Result<NewEngine> {
         PB_TRY(auto made, engine::Engine::create(c, plugins, clock));
         PB_TRY(auto of_it, served_model(c, *made, {.served = {"demo", "alias"}, .chat_template_file = {}}));
         return NewEngine{std::move(made), std::move(of_it)};
     };
-    auto engine = engine::Engine::create(config, engine::testing::registry(), clock);
+    auto engine = engine::Engine::create(config, registry, clock);
     if (!engine) throw std::runtime_error(engine.error());
     auto model = served_model(config, **engine, {.served = {"demo", "alias"}, .chat_template_file = {}});
     if (!model) throw std::runtime_error(model.error());

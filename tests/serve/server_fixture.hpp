@@ -13,7 +13,8 @@
 namespace patchbay::serve::testing {
 
 struct Running { // a server and what it needs to live
-    explicit Running(ServerOptions = {}, config::EngineConfig = demo_model());
+    explicit Running(ServerOptions = {}, config::EngineConfig = demo_model(),
+                     const host::Registry& = engine::testing::registry());
     static config::EngineConfig demo_model();
 
     uint16_t port() const { return server->port(); }

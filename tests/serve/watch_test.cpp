@@ -58,23 +58,24 @@ TEST(FolderWatch, SaysWhichFolderCannotBeWatched) {
     EXPECT_EQ(watch.error(), "cannot watch /nowhere: No such file or directory");
 }
 
-class Watching { // a server whose fcfs lies in a folder of its own
+class Watching { // a server whose fcfs and llama lie in a folder of its own
   public:
-    explicit Watching(config::WatchMode mode) : server(options(mode), config(mode)) {}
+    explicit Watching(config::WatchMode mode) : found(filled(folder.path())), server(options(mode), config(mode), found) {}
 
-    void replace_build() { // as an editor, or a linker, that writes beside and moves
-        const fs::path built = fs::path(kBuildDir) / "tests/swap_other_builds/other-fcfs.so";
-        fs::copy_file(built, folder.path() / "fcfs.part");
-        fs::rename(folder.path() / "fcfs.part", folder.path() / "scheduler-fcfs.so");
+    // As an editor, or a linker, that writes beside and moves.
+    void replace_build(const char* other = "swap_other_builds/other-fcfs.so", const char* file = "scheduler-fcfs.so") {
+        fs::copy_file(fs::path(kBuildDir) / "tests" / other, folder.path() / "part");
+        fs::rename(folder.path() / "part", folder.path() / file);
     }
     Json status() const {
         const auto answer = ask_admin(server.server->admin()->address(), "GET", "/status");
         if (!answer) throw std::runtime_error(answer.error());
         return Json::parse(answer->body);
     }
-    static Json scheduler(const Json& status) {
+    static Json scheduler(const Json& status) { return slot(status, "scheduler"); }
+    static Json slot(const Json& status, const char* kind) {
         for (const Json& s : status["slots"])
-            if (s["kind"] == "scheduler") return s;
+            if (s["kind"] == kind) return s;
         return {};
     }
     Json until(const std::function<bool(const Json&)>& holds) const {
@@ -85,6 +86,7 @@ class Watching { // a server whose fcfs lies in a folder of its own
     }
 
     const TemporaryFolder folder;
+    const host::Registry found;
     const Running server;
 
   private:
@@ -93,10 +95,16 @@ class Watching { // a server whose fcfs lies in a folder of its own
         c.swap.watch = mode;
         return c;
     }
-    ServerOptions options(config::WatchMode mode) {
+    static host::Registry filled(const fs::path& folder) {
         const fs::path built = fs::path(kBuildDir) / "lib/patchbay/plugins";
-        for (const char* file : {"scheduler-fcfs.so", "scheduler-fcfs.plugin.json"})
-            fs::copy_file(built / file, folder.path() / file);
+        for (const char* file : {"scheduler-fcfs", "model-llama"})
+            for (const char* part : {".so", ".plugin.json"})
+                fs::copy_file(built / (file + std::string(part)), folder / (file + std::string(part)));
+        auto all = host::Registry::open({folder});
+        if (!all) throw std::runtime_error(all.error());
+        return *std::move(all);
+    }
+    ServerOptions options(config::WatchMode mode) {
         AdminAddress address;
         address.socket = folder.path() / "admin.sock";
         ServerOptions out;
@@ -127,6 +135,18 @@ TEST(AdminWatch, AdoptsANewBuildOfAPluginInUse) {
     const Json after = w.until([](const Json& now) { return Watching::scheduler(now)["generation"] == 2; });
     EXPECT_NE(Watching::scheduler(after)["sha256"], before["sha256"]);
     EXPECT_EQ(Watching::scheduler(after)["plugin"], "fcfs");
+    EXPECT_EQ(w.until([](const Json& now) { return now["new_builds"].empty(); })["state"], "running");
+}
+
+TEST(AdminWatch, AdoptsANewBuildOfTheModelsPluginWithItsWeights) {
+    Watching w(config::WatchMode::kAdopt);
+    const Json before = Watching::slot(w.status(), "model");
+    const Json text = w.server.complete({{"prompt", "The king"}, {"temperature", 0}, {"max_tokens", 12}})["choices"];
+    w.replace_build("swap_other_models/other-llama.so", "model-llama.so");
+    const Json after = w.until([](const Json& now) { return Watching::slot(now, "model")["generation"] == 2; });
+    EXPECT_NE(Watching::slot(after, "model")["sha256"], before["sha256"]);
+    EXPECT_EQ(Watching::slot(after, "model")["plugin"], Running::demo_model().model.path); // of a checkpoint, from now on
+    EXPECT_EQ(w.server.complete({{"prompt", "The king"}, {"temperature", 0}, {"max_tokens", 12}})["choices"], text);
     EXPECT_EQ(w.until([](const Json& now) { return now["new_builds"].empty(); })["state"], "running");
 }
 

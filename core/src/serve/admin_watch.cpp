@@ -33,11 +33,16 @@ void Admin::on_file(const std::filesystem::path& file) {
     }
 }
 
-// With the settings of the one that it replaces.
+// With the settings of the one that it replaces; a model's with the weights that are in use.
 void Admin::adopt(const NewBuild& build) {
     const auto slot = engine::swap_slot(build.kind);
     SwapOrder order;
     order.parts.push_back({*slot, {build.plugin, {}}});
+    if (*slot == engine::SwapSlot::kModel) {
+        const JournalState journal = controlled_.journal.state();
+        const SlotStatus* const now = journal.slot(build.kind);
+        order.parts[0].choice.plugin = now && now->generation > 1 ? now->identity.name : controlled_.model().path;
+    }
     const bool called = controlled_.engine.call(
         [&](engine::Engine& engine) { order.parts[0].choice.settings = engine.settings(*slot); });
     if (!called) return;

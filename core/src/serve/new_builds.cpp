@@ -5,17 +5,31 @@
 #include "engine/swap/swap_slot.hpp"
 
 namespace patchbay::serve {
+namespace {
+
+// The plugin that stands where the one in the slot does, null: none. What is in the model's slot goes by its checkpoint, and
+// is known by its library alone.
+const host::Manifest* stands_for(const host::Identity& now, const host::Registry& registry) {
+    if (now.kind == name_of(engine::SwapSlot::kModel)) {
+        const auto& all = registry.manifests();
+        const auto at = std::ranges::find(all, now.path, [](const host::Manifest& m) { return m.library.string(); });
+        return at == all.end() ? nullptr : &*at;
+    }
+    const auto found = registry.find(now.kind, now.name);
+    return found ? registry.plugin_of(**found) : nullptr;
+}
+
+}  // namespace
 
 std::vector<NewBuild> NewBuilds::look(const JournalState& journal, const host::Registry& registry) {
     std::vector<NewBuild> out;
     const std::lock_guard lock(mutex_);
     for (const SlotStatus& slot : journal.slots) {
         const host::Identity& now = slot.identity;
-        const auto which = engine::swap_slot(now.kind);
-        if (!which || *which == engine::SwapSlot::kModel) continue;
-        const auto found = registry.find(now.kind, now.name);
+        if (!engine::swap_slot(now.kind)) continue;
+        const host::Manifest* const found = stands_for(now, registry);
         if (!found) continue;
-        const host::Manifest& plugin = *registry.plugin_of(**found);
+        const host::Manifest& plugin = *found;
         const bool known = std::ranges::any_of(reported_, [&](const NewBuild& b) {
             return b.kind == now.kind && b.plugin == now.name && b.sha256 == plugin.sha256;
         });
