@@ -63,6 +63,7 @@ Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m, const 
         case Verdict::kDifferent: c.change = change + " ◆"; break;
         case Verdict::kNoDifference:
             if (is_same(d)) c.change = "= same";
+            else if (std::isnan(d.detectable)) c.change = change + " =";
             else if (shift.relative && std::abs(shift.of(d.detectable)) > kNoise) c.change = "= noise";
             else c.change = "= ≥" + shift.size(d.detectable);
             break;
