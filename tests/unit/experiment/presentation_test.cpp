@@ -89,6 +89,17 @@ TEST(ResultsTable, DoesNotRoundASmallDifferenceToNone) {
     EXPECT_THAT(line_with(table, "TTFT p50"), HasSubstr("+0.03 %"));
 }
 
+TEST(ResultsTable, NeverSaysThatAnyDifferenceWouldHaveBeenSeen) {
+    Conclusion c = conclusion_of(2);
+    for (const size_t m : c.primary) {
+        c.results[1].comparison.metrics[m].verdict = Verdict::kNoDifference;
+        c.results[1].comparison.metrics[m].detectable = 0.0001;
+    }
+    const std::string table = results_table(c, {"a", "b"}, 0, Colour::kOff);
+    EXPECT_THAT(line_with(table, "goodput share"), HasSubstr("= ≥0.01 pp"));
+    EXPECT_THAT(line_with(table, "TTFT p50"), HasSubstr("= ≥0.01 %"));
+}
+
 TEST(ResultsTable, StacksTheFactorsOfALongNameAndStaysNarrow) {
     const std::string table = results_table(
         conclusion_of(3),
