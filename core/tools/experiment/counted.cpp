@@ -37,7 +37,9 @@ namespace {
 // "10.0 % to 90.0 % of the time of arrivals", "10.0 % of the time of arrivals to 2.00 s after the first arrival"
 std::string span_text(const CountingWindow& w) {
     const auto at = [](const Moment& m) { return m.is_share ? shown(100 * m.value) + " %" : shown(m.value) + " s"; };
-    const auto of = [](const Moment& m) { return m.is_share ? " of the time of arrivals" : " after the first arrival"; };
+    const auto of = [](const Moment& m) {
+        return m.is_share ? " of the time of arrivals" : " after the first arrival";
+    };
     const bool alike = w.from.is_share == w.until.is_share;
     return at(w.from) + (alike ? "" : of(w.from)) + " to " + at(w.until) + of(w.until);
 }
