@@ -267,7 +267,9 @@ def forest_by_variant(r: Results, names: list[str]) -> str | None:
     panels = [
         n
         for n in names
-        if base.metrics.get(n) and base.metrics[n].value and any(v.metrics[n].difference is not None for v in others)
+        if base.metrics.get(n)
+        and base.metrics[n].is_on_scale
+        and any(v.metrics[n].difference is not None for v in others)
     ]
     if not others or not panels:
         return None
@@ -279,7 +281,7 @@ def forest_by_variant(r: Results, names: list[str]) -> str | None:
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     for axes, n in zip(grid.flat, panels):
-        scale = 100 / base.metrics[n].value
+        scale, unit = base.metrics[n].scale
         ends = [abs(v.metrics[n].difference * scale) for v in others if v.metrics[n].difference is not None]
         limit = min(200.0, max(10.0, 1.6 * float(np.quantile(ends, 0.8))))
         for y, v in enumerate(others):
@@ -291,7 +293,7 @@ def forest_by_variant(r: Results, names: list[str]) -> str | None:
                 axes.plot(np.clip([m.low * scale, m.high * scale], -limit, limit), [y, y], color=colour, linewidth=1.8)
             x = m.difference * scale
             if abs(x) > limit:
-                axes.annotate(f"{x:+,.0f} %", (math.copysign(limit, x), y), ha="right" if x > 0 else "left", va="center",
+                axes.annotate(f"{x:+,.0f}{unit}", (math.copysign(limit, x), y), ha="right" if x > 0 else "left", va="center",
                               fontsize=7.5, color=colour, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})
             else:
                 axes.plot(x, y, "o", color=colour, markersize=5, markerfacecolor=colour if m.verdict in VERDICTS else "white")
@@ -305,6 +307,6 @@ def forest_by_variant(r: Results, names: list[str]) -> str | None:
         axes.annotate(better, (1, 1), xycoords="axes fraction", xytext=(0, 5), textcoords="offset points", ha="right",
                       fontsize=7.5, color=MUTED)
         axes.xaxis.set_major_locator(MaxNLocator(5))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:+g} %".replace("-", "−") if x else "0"))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _, u=unit: f"{x:+g}{u}".replace("-", "−") if x else "0"))
     figure.tight_layout(w_pad=1.2, h_pad=1.2)
     return as_svg(figure)

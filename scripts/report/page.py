@@ -81,12 +81,7 @@ def delta(metric: Metric, base: Metric, interval: bool = True) -> str:
     """Difference and interval: in % of the baseline, in points where the metric is a share or the baseline 0."""
     if metric.difference is None:
         return ""
-    relative = metric.unit != "%" and base.value
-    scale, unit = (
-        (100 / base.value, " %")
-        if relative
-        else (1.0, " pp" if metric.unit == "%" else f" {metric.unit}".replace(" per run", ""))
-    )
+    scale, unit = base.scale
     if metric.difference == 0 == metric.low == metric.high:
         return "<b>0</b>"
     text = f"<b>{signed(metric.difference * scale)}{unit}</b>"
@@ -101,12 +96,11 @@ def seen_from(metric: Metric, base: Metric) -> str:
         return ""
     if metric.difference == 0 == metric.low == metric.high:
         return ""
-    relative = metric.unit != "%" and base.value
-    size = metric.detectable * (100 / base.value if relative else 1.0)
-    if relative and size > 1000:
+    scale, unit = base.scale
+    size = metric.detectable * scale
+    if size > {" %": 1000, " pp": 100}.get(unit, math.inf):
         return " <span class=interval>noise</span>"
-    unit = "%" if relative else "pp" if metric.unit == "%" else metric.unit.replace("per run", "")
-    return f" <span class=interval>≥ {number(size)} {unit}</span>"
+    return f" <span class=interval>≥ {number(size)}{unit}</span>"
 
 
 def swatch(colour: str | None) -> str:
@@ -258,8 +252,8 @@ def results_section(r: Results, of: dict[int, str]) -> str:
         "and its 95 % interval by Student's t over repeats, in % of the baseline (pp: percentage points). Primary "
         "metrics have verdicts, corrected for their number (Holm), so that an interval may leave out 0 without one: "
         "▲ better, ▼ worse, ◆ different, neither good nor bad, = no difference shown, and from which size (≥) on 9 of "
-        "10 such experiments would have shown one (noise: only more than 1,000 %), ? too few independent repeats. All others are exploratory: of 20 "
-        "intervals one is expected to miss the truth."
+        "10 such experiments would have shown one (noise: only more than 1,000 %, of shares 100 pp), ? too few independent "
+        "repeats. All others are exploratory: of 20 intervals one is expected to miss the truth."
     )
     slo = [
         f"{name} ≤ {plots.duration(r.info[key])}"

@@ -211,13 +211,15 @@ def glance(results: Results, of: dict[int, str], names: list[str]) -> str | None
 
 
 def forest(results: Results, of: dict[int, str], names: list[str]) -> str | None:
-    """Differences from the baseline with their 95 % intervals, in % of the baseline; a filled dot is a verdict."""
+    """Differences from the baseline with their 95 % intervals, in % of it, of shares in points; a filled dot is a verdict."""
     base = results.baseline
     others = [v for v in shown_variants(results, of) if v is not base]
     rows = [
         n
         for n in names
-        if base.metrics.get(n) and base.metrics[n].value and any(v.metrics[n].difference is not None for v in others)
+        if base.metrics.get(n)
+        and base.metrics[n].is_on_scale
+        and any(v.metrics[n].difference is not None for v in others)
     ]
     if not others or not rows:
         return None
@@ -226,7 +228,7 @@ def forest(results: Results, of: dict[int, str], names: list[str]) -> str | None
     beyond = []
     extent = 10.0  # in %, to the right; what lies beyond is an arrow at the edge
     for i, n in enumerate(rows):
-        scale = 100 / base.metrics[n].value
+        scale, unit = base.metrics[n].scale
         for k, v in enumerate(others):
             m = v.metrics[n]
             if m.difference is None:
@@ -244,7 +246,7 @@ def forest(results: Results, of: dict[int, str], names: list[str]) -> str | None
                 )
                 extent = max(extent, *(min(abs(x * scale), FOREST_MOST) for x in (m.low, m.high)))
             if m.difference * scale > FOREST_MOST:
-                beyond.append((m.difference * scale, y, of[v.id]))
+                beyond.append((m.difference * scale, unit, y, of[v.id]))
                 continue
             axes.plot(
                 m.difference * scale,
@@ -269,10 +271,10 @@ def forest(results: Results, of: dict[int, str], names: list[str]) -> str | None
         if i % 2:
             axes.axhspan(i - 0.5, i + 0.5, color="#f6f8fa", zorder=0)
     axes.axvline(0, color=BASELINE, linewidth=1.2, zorder=2)
-    for value, y, colour in beyond:
+    for value, unit, y, colour in beyond:
         axes.plot(extent * 1.02, y, ">", markersize=5, color=colour, zorder=4)
         axes.annotate(
-            f"{value:+,.0f} %",
+            f"{value:+,.0f}{unit}",
             (extent * 1.02, y),
             xytext=(-6, 0),
             textcoords="offset points",
@@ -288,7 +290,7 @@ def forest(results: Results, of: dict[int, str], names: list[str]) -> str | None
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
     leftmost = min(
-        (m.low if m.low is not None else m.difference) * 100 / base.metrics[n].value
+        (m.low if m.low is not None else m.difference) * base.metrics[n].scale[0]
         for n in rows
         for v in others
         if (m := v.metrics[n]).difference is not None
@@ -298,5 +300,6 @@ def forest(results: Results, of: dict[int, str], names: list[str]) -> str | None
     axes.xaxis.set_major_formatter(
         FuncFormatter(lambda x, _: "0" if math.isclose(x, 0, abs_tol=1e-9) else f"{x:+g} %".replace("-", "−"))
     )
-    axes.set_xlabel(f"difference from {base.short}")
+    points = any(base.metrics[n].scale[1] == " pp" for n in rows)
+    axes.set_xlabel(f"difference from {base.short}" + (", of shares in percentage points" if points else ""))
     return as_svg(figure)

@@ -32,6 +32,20 @@ class Metric:
     corrected: float | None  # p, corrected for the number of verdicts
     detectable: float | None  # the smallest difference that 9 of 10 such experiments would have shown
 
+    @property
+    def scale(self) -> tuple[float, str]:
+        """Of the baseline's: what a difference from it is multiplied by to be shown, and the unit."""
+        if self.unit == "%":
+            return 1.0, " pp"
+        if self.value:
+            return 100 / self.value, " %"
+        return 1.0, f" {self.unit}".replace(" per run", "")
+
+    @property
+    def is_on_scale(self) -> bool:
+        """Whether differences from it can be drawn beside those of other metrics."""
+        return self.scale[1] in (" %", " pp")
+
 
 @dataclass
 class Series:

@@ -80,9 +80,8 @@ void count(const Measured& m, const Question& q, Rates& rates) {
     for (size_t v = 1; v < results.size(); ++v)
         for (size_t i = 0; i < metric_infos().size(); ++i) {
             const Difference& d = results[v].comparison.metrics[i];
-            if (std::isnan(d.low)) continue;
-            rates.intervals[i].add(d.low > 0 || d.high < 0);
-            if (d.verdict == Verdict::kExploratory) continue;
+            if (!std::isnan(d.low)) rates.intervals[i].add(d.low > 0 || d.high < 0);
+            if (d.verdict == Verdict::kExploratory || d.verdict == Verdict::kNone) continue;
             const bool verdict = d.verdict != Verdict::kNoDifference;
             rates.verdicts[i].add(verdict);
             any |= verdict;

@@ -202,6 +202,15 @@ class Report(unittest.TestCase):
         rows = {row[0]: row[1:] for row in Reader(page.page(results.read(path))).rows if row}
         self.assertIn("≥ 3.12 %", rows["TTFT p50"][1])
 
+    def test_a_share_cannot_differ_by_more_than_100_points(self):
+        for size, expected in ((31, "≥ 31.0 pp"), (223, "noise")):
+            path = self.changed(
+                f"UPDATE metric SET verdict = 'no difference shown', difference = 1, detectable = {size}"
+                " WHERE variant_id = 1 AND name = 'goodput_share'"
+            )
+            rows = {row[0]: row[1:] for row in Reader(page.page(results.read(path))).rows if row}
+            self.assertIn(expected, rows["goodput share"][1])
+
     def test_the_table_has_the_values_the_differences_and_their_intervals(self):
         data = results.read(self.database)
         rows = {row[0]: row[1:] for row in self.read.rows if row}

@@ -40,7 +40,9 @@ std::nullopt_t wrong(const Node& node, const KeyInfo& key, Faults& faults, const
 
 std::string range_text(const KeyInfo& key) {
     const auto shown = [&](double x) {
-        return key.type == ValueType::kBytes ? print_bytes(static_cast<uint64_t>(x)) : print_float(x);
+        if (key.type == ValueType::kBytes) return print_bytes(static_cast<uint64_t>(x));
+        constexpr double kWhole = 1e15; // to which they are exact
+        return key.type == ValueType::kInt && std::abs(x) <= kWhole ? std::to_string(std::llround(x)) : print_float(x);
     };
     const std::string unit = key.unit.empty() || key.type == ValueType::kBytes ? "" : " " + key.unit;
     if (key.min && key.max) return shown(*key.min) + " to " + shown(*key.max) + unit;

@@ -50,9 +50,8 @@ void FalseRates::add(const Conclusion& c) {
     }
     for (const VariantResult& r : c.results)
         for (const Difference& d : r.comparison.metrics) {
-            if (std::isnan(d.low)) continue;
-            intervals_.add(d.low > 0 || d.high < 0);
-            if (d.verdict == Verdict::kExploratory) continue;
+            if (!std::isnan(d.low)) intervals_.add(d.low > 0 || d.high < 0);
+            if (d.verdict == Verdict::kExploratory || d.verdict == Verdict::kNone) continue;
             const bool is_false = d.verdict != Verdict::kNoDifference;
             verdicts_.add(is_false);
             any |= is_false;

@@ -34,7 +34,9 @@ struct Claiming {
 
     std::string difference(size_t v, size_t other) const {
         const Difference d = difference_between(m, q, v, other, headline, level());
-        return "(difference " + shown(d.value) + ", 95 % interval " + shown(d.low) + " to " + shown(d.high) + ")";
+        return "(difference " + shown(d.value) +
+               (std::isnan(d.low) ? ", the same in every repeat)"
+                                  : ", 95 % interval " + shown(d.low) + " to " + shown(d.high) + ")");
     }
 
     // At the level of the interval that the sentence prints: one that contains 0 is no proof.

@@ -91,7 +91,16 @@ struct Paired {
     uint32_t repeats = 0, independent = 0;
 
     double in_unit(double x) const { return ratio ? base * std::expm1(x) : x; }
+    // Of differences that are all the same and not 0 how far they may miss the truth is not known.
+    bool has_scale() const { return estimate.freedom >= 1 && (estimate.error > 0 || estimate.mean == 0); }
 };
+
+// What differs by rounding alone is the same. rounding: of one difference.
+void drop_rounding(std::vector<double>& differences, double rounding) {
+    if (differences.empty()) return;
+    const auto [least, most] = std::ranges::minmax(differences);
+    if (most - least <= rounding) std::ranges::fill(differences, least);
+}
 
 Paired paired(const MetricColumn& column, const Question& q, size_t variant, size_t other) {
     constexpr double kRounding = 1e-9; // share of the values by which sums of the same numbers may differ
@@ -101,11 +110,14 @@ Paired paired(const MetricColumn& column, const Question& q, size_t variant, siz
     out.base = column.mean(other, repeats);
     const auto &ours = column.m.values[variant][column.metric], &theirs = column.m.values[other][column.metric];
     std::vector<double> differences;
+    double largest = 0;
     for (const uint32_t r : repeats) {
-        const double a = ours[r], b = theirs[r];
-        const bool same = std::abs(a - b) <= kRounding * std::max(std::abs(a), std::abs(b));
+        const double a = ours[r], b = theirs[r], size = std::max(std::abs(a), std::abs(b));
+        largest = std::max(largest, size);
+        const bool same = std::abs(a - b) <= kRounding * size;
         differences.push_back(same ? 0 : out.ratio ? std::log(a / b) : a - b);
     }
+    drop_rounding(differences, kRounding * (out.ratio ? 1 : largest));
     out.repeats = static_cast<uint32_t>(repeats.size());
     out.independent = std::min(out.repeats, q.independent.value_or(out.repeats));
     if (q.first_stage) {
@@ -122,9 +134,11 @@ Difference difference_of(const Paired& p, double alpha) {
     Difference d;
     d.is_ratio = p.ratio;
     d.value = p.in_unit(p.estimate.mean);
-    const Interval interval = interval_of(p.estimate, alpha);
-    d.low = p.in_unit(interval.low);
-    d.high = p.in_unit(interval.high);
+    if (p.has_scale()) {
+        const Interval interval = interval_of(p.estimate, alpha);
+        d.low = p.in_unit(interval.low);
+        d.high = p.in_unit(interval.high);
+    }
     d.p = p_value(p.estimate);
     return d;
 }
@@ -164,8 +178,10 @@ void give_verdicts(const std::vector<std::vector<Paired>>& pairs, const Question
         d.verdict = verdict_of(d, list[tests[i].metric].better);
         const Estimate& e = tests[i].paired->estimate;
         const auto [at, is_new] = errors.try_emplace(e.freedom, 0);
-        if (is_new) at->second = detectable_errors(e.freedom, kAlpha / static_cast<double>(tests.size()), kPower);
-        d.detectable = std::abs(tests[i].paired->in_unit(at->second * e.error));
+        if (is_new)
+            at->second = detectable_errors(e.freedom, kAlpha / static_cast<double>(tests.size()), kPower) /
+                         mean_deviation(e.freedom);
+        if (tests[i].paired->has_scale()) d.detectable = std::abs(tests[i].paired->in_unit(at->second * e.error));
     }
 }
 

@@ -32,11 +32,12 @@ std::string word_of(Verdict);
 
 struct Difference {
     double value = kNoValue;                // variant − baseline
-    double low = kNoValue, high = kNoValue; // 95 % interval of this one
+    double low = kNoValue, high = kNoValue; // 95 % interval of this one; none where all repeats differ by the same
     Verdict verdict = Verdict::kNone;
     double p = kNoValue;          // of no difference
     double corrected = kNoValue;  // the same by Holm, over primary metrics and variants
-    double detectable = kNoValue; // of a primary metric: the smallest that 9 of 10 such experiments would have shown
+    double detectable = kNoValue; // of a primary metric: the smallest that 9 of 10 such experiments would have shown;
+                                  // none as with the interval
     bool is_ratio = false;        // estimated as the mean ratio, else as the mean difference
 };
 

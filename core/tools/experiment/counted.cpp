@@ -32,13 +32,26 @@ void apply_window_rule(ExperimentSpec& spec, const Workloads& workloads) {
     if (spec.window_by_rule && why_all(spec, workloads).empty()) spec.window = kSteadyWindow;
 }
 
-std::string counted_text(const ExperimentSpec& spec, const Workloads& workloads) {
+namespace {
+
+// "10.0 % to 90.0 % of the time of arrivals", "10.0 % of the time of arrivals to 2.00 s after the first arrival"
+std::string span_text(const CountingWindow& w) {
     const auto at = [](const Moment& m) { return m.is_share ? shown(100 * m.value) + " %" : shown(m.value) + " s"; };
+    const auto of = [](const Moment& m) {
+        return m.is_share ? " of the time of arrivals" : " after the first arrival";
+    };
+    const bool alike = w.from.is_share == w.until.is_share;
+    return at(w.from) + (alike ? "" : of(w.from)) + " to " + at(w.until) + of(w.until);
+}
+
+}  // namespace
+
+std::string counted_text(const ExperimentSpec& spec, const Workloads& workloads) {
     if (!spec.window)
         return std::string("counted: all requests, the start and the end included") +
                (spec.window_by_rule ? " (window: auto; " + why_all(spec, workloads) + ")" : "");
-    return "counted: requests that arrive from " + at(spec.window->from) + " to " + at(spec.window->until) +
-           " of the time of arrivals" + (spec.window_by_rule ? " (window: auto)" : "");
+    return "counted: requests that arrive from " + span_text(*spec.window) +
+           (spec.window_by_rule ? " (window: auto)" : "");
 }
 
 }  // namespace patchbay::experiment

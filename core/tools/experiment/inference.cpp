@@ -4,6 +4,7 @@
 #include <boost/math/distributions/beta.hpp>
 #include <boost/math/distributions/non_central_t.hpp>
 #include <boost/math/distributions/students_t.hpp>
+#include <boost/math/special_functions/gamma.hpp>
 #include <boost/math/tools/roots.hpp>
 #include <cmath>
 #include <limits>
@@ -76,6 +77,10 @@ double detectable_errors(double freedom, double alpha, double power) {
     const auto [low, up] =
         boost::math::tools::toms748_solve(missing, 0.0, high, boost::math::tools::eps_tolerance<double>(48), steps);
     return (low + up) / 2;
+}
+
+double mean_deviation(double freedom) {
+    return std::sqrt(2 / freedom) * boost::math::tgamma_delta_ratio((freedom + 1) / 2, -0.5);
 }
 
 double values_needed(double deviation, uint32_t first, double size, double alpha, double power) {

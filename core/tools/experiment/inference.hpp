@@ -35,6 +35,8 @@ Interval interval_of(const Estimate&, double alpha); // Student's t
 double p_value(const Estimate&);
 // The smallest mean that a two-sided test at `alpha` finds in `power` of all cases, in standard errors.
 double detectable_errors(double freedom, double alpha, double power);
+// How much too small the deviation of few normal values is on average: its mean over the true one ("c4").
+double mean_deviation(double freedom);
 // How many values in all make a two_stage_estimate() find a mean of this size in `power` of all cases: the first ones'
 // deviation and number decide (Stein).
 double values_needed(double deviation, uint32_t first, double size, double alpha, double power);

@@ -42,6 +42,69 @@ Result<std::unique_ptr<RunControl>> control_of(const RunSurroundings& around, co
         {engine, variant.loaded.config, around.plugin_dirs, around.control, task, variant.facts.simulated});
 }
 
+struct Followers { // of a run, as it happens
+    RunListener& listener;
+    RunControl* control; // may be none
+    PluginNumbers& plugins;
+};
+
+// Of warm-up requests and of measured ones.
+DriveHooks plain_hooks(const RunSurroundings& around, RunControl* control) {
+    DriveHooks hooks;
+    hooks.interrupted = around.interrupted;
+    if (!control) return hooks;
+    hooks.between_steps = [control] { control->between_steps(); };
+    hooks.draining = [control] { return control->draining(); };
+    hooks.on_step = [control](const engine::StepReport& report, size_t) { control->on_step(report); };
+    return hooks;
+}
+
+Result<> warm_up(engine::Engine& engine, DrivenEngine& driven, Clock& clock, Requests&& requests,
+                 const DriveHooks& hooks, RunRecord& run) {
+    RunRecord discarded;
+    drive(driven, clock, requests, hooks, discarded);
+    for (const std::string& fault : discarded.faults) run.faults.push_back("warm-up: " + fault);
+    return discarded.end == RunEnd::kComplete ? engine.reset_prefix_cache() : Result<>();
+}
+
+void follow_requests(DriveHooks& hooks, const Followers& f) {
+    RunListener* const listener = f.listener.wants_metrics() ? &f.listener : nullptr;
+    RunControl* const control = f.control;
+    if (!listener && !control) return;
+    hooks.on_request = [=](engine::RequestId id, uint64_t arrival, uint32_t tokens, uint32_t n) {
+        if (listener) listener->on_request(id, arrival, tokens, n);
+        if (control) control->on_request(id, arrival, tokens, n);
+    };
+    hooks.on_output = [=](const engine::RequestOutput& output) {
+        if (listener) listener->on_output(output);
+        if (control) control->on_output(output);
+    };
+}
+
+// started_ns is set once the run begins; requests: in all.
+void follow_steps(DriveHooks& hooks, const Followers& f, const uint64_t& started_ns, size_t requests) {
+    const TimeSpan counted = hooks.counted;
+    hooks.on_step = [=, &started_ns, reports = f.listener.wants_metrics()](const engine::StepReport& report,
+                                                                           size_t finished) {
+        if (reports) f.listener.on_step(report);
+        if (f.control) f.control->on_step(report);
+        const bool counts = report.end_ns >= started_ns + counted.from_ns &&
+                            (counted.until_ns == ~uint64_t{0} || report.start_ns <= started_ns + counted.until_ns);
+        f.plugins.after_step(report.end_ns - report.start_ns, counts);
+        f.listener.on_progress(finished, requests);
+    };
+}
+
+RunRecord record_of(const RunSlot& slot) {
+    RunRecord run;
+    run.variant = slot.variant;
+    run.repeat = slot.repeat;
+    run.attempt = slot.attempt;
+    run.rate = slot.rate;
+    run.started = utc_now();
+    return run;
+}
+
 }  // namespace
 
 std::vector<std::string> changes(const engine::EngineFacts& then, const engine::EngineFacts& now) {
@@ -58,18 +121,15 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
                          const RunSlot& slot, RunListener& listener, const std::string& trace_file) {
     const ExperimentSpec& spec = around.spec;
     const VariantSpec& mine = spec.variants[slot.variant];
-    RanOnce out;
+    RanOnce out{.record = record_of(slot)};
     RunRecord& run = out.record;
-    run.variant = slot.variant;
-    run.repeat = slot.repeat;
-    run.attempt = slot.attempt;
-    run.rate = slot.rate;
-    run.started = utc_now();
     VirtualClock simulated; // of each run alone, so that its times do not depend on the runs before it
     Clock& clock = variant.facts.simulated ? simulated : around.clock;
     PluginNumbers plugins(listener.wants_metrics() ? &listener : nullptr);
     PB_TRY(const auto engine,
            engine::Engine::create(variant.loaded.config, around.registry, clock, &plugins, &around.world));
+    out.facts = engine->facts();
+
     PB_TRY(const WorkloadSource* const source, source_of(*engine));
     const WorkloadSource::Plan plan = source->plan(spec.seed, slot.repeat);
     const PacedRequests paced(plan, slot.rate ? pace_of(mine.workload.arrivals, plan, *slot.rate) : 1);
@@ -78,44 +138,21 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
     JitteredEngine jittered(plain, simulated, mine.jitter, jitter_draws(spec.seed, slot.repeat, slot.variant));
     const bool noisy = variant.facts.simulated && mine.jitter.any();
     DrivenEngine& driven = noisy ? static_cast<DrivenEngine&>(jittered) : plain;
-    out.facts = engine->facts();
     PB_TRY(RunSwaps swaps, RunSwaps::prepare(*engine, variant.swaps, around.registry, around.prober));
     PB_TRY(const auto control, control_of(around, variant, slot, *engine));
-    DriveHooks hooks;
+
+    DriveHooks hooks = plain_hooks(around, control.get());
+    if (mine.warmup_requests > 0)
+        PB_CHECK(warm_up(*engine, driven, clock, GivenRequests(source->warmup(spec.seed, mine.warmup_requests)), hooks,
+                         run));
+    const Followers followers{listener, control.get(), plugins};
     uint64_t started_ns = 0;
-    hooks.interrupted = around.interrupted;
-    if (control) {
-        hooks.between_steps = [&] { control->between_steps(); };
-        hooks.draining = [&] { return control->draining(); };
-        hooks.on_step = [&](const engine::StepReport& report, size_t) { control->on_step(report); };
-    }
-    if (mine.warmup_requests > 0) {
-        RunRecord discarded;
-        drive(driven, clock, GivenRequests(source->warmup(spec.seed, mine.warmup_requests)), hooks, discarded);
-        for (const std::string& fault : discarded.faults) run.faults.push_back("warm-up: " + fault);
-        if (discarded.end == RunEnd::kComplete) PB_CHECK(engine->reset_prefix_cache());
-    }
-    const bool reports = listener.wants_metrics();
-    if (reports || control) {
-        hooks.on_request = [&](engine::RequestId id, uint64_t arrival, uint32_t tokens, uint32_t n) {
-            if (reports) listener.on_request(id, arrival, tokens, n);
-            if (control) control->on_request(id, arrival, tokens, n);
-        };
-        hooks.on_output = [&](const engine::RequestOutput& output) {
-            if (reports) listener.on_output(output);
-            if (control) control->on_output(output);
-        };
-    }
-    hooks.on_step = [&](const engine::StepReport& report, size_t finished) {
-        if (reports) listener.on_step(report);
-        if (control) control->on_step(report);
-        const TimeSpan& counted = hooks.counted;
-        const bool counts = report.end_ns >= started_ns + counted.from_ns &&
-                            (counted.until_ns == ~uint64_t{0} || report.start_ns <= started_ns + counted.until_ns);
-        plugins.after_step(report.end_ns - report.start_ns, counts);
-        listener.on_progress(finished, requests.size());
-    };
     Result<> traced;
+    hooks.counted = planned_span(requests, spec.window);
+    hooks.feeding = variant.facts.simulated ? Feeding::kAsDue : Feeding::kAhead;
+    follow_requests(hooks, followers);
+    follow_steps(hooks, followers, started_ns, requests.size());
+    hooks.on_rows = [&](Rows rows) { listener.on_rows(std::move(rows)); };
     hooks.on_start = [&](uint64_t start_ns) {
         started_ns = start_ns;
         plugins.begin();
@@ -123,9 +160,6 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
         if (!trace_file.empty())
             traced = engine->write_trace(trace_file, {mine.name, static_cast<uint32_t>(slot.variant), start_ns});
     };
-    hooks.counted = planned_span(requests, spec.window);
-    hooks.on_rows = [&](Rows rows) { listener.on_rows(std::move(rows)); };
-    hooks.feeding = variant.facts.simulated ? Feeding::kAsDue : Feeding::kAhead;
     listener.on_engine(engine->facts());
     const CpuWatch cpu;
     drive(driven, clock, requests, hooks, run);

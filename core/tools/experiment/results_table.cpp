@@ -28,7 +28,9 @@ std::string note_of(const Difference& d, const Shift& shift, uint32_t independen
         case Verdict::kBetter: return "better";
         case Verdict::kWorse: return "worse";
         case Verdict::kDifferent: return "differs";
-        case Verdict::kNoDifference: return is_same(d) ? "= same" : "= ≥" + shift.size(d.detectable);
+        case Verdict::kNoDifference:
+            if (is_same(d)) return "= same";
+            return std::isnan(d.detectable) ? "=" : "= ≥" + shift.size(d.detectable);
         case Verdict::kTooFewRepeats: return "?";
         case Verdict::kExploratory:
             // Of two or three repeats an interval is wide beyond any use.

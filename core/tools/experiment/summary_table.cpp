@@ -10,7 +10,8 @@ namespace patchbay::experiment {
 namespace {
 
 constexpr size_t kWidth = 120, kMaxName = 36;
-constexpr double kNoise = 1000; // %: what only larger differences would show through
+constexpr double kNoise = 1000;     // %: what only larger differences would show through
+constexpr double kNoisePoints = 100; // the same of shares, which cannot differ by more
 
 std::vector<std::string> words_of(const std::string& text) {
     std::vector<std::string> out;
@@ -50,6 +51,11 @@ struct Cell {
     Verdict verdict = Verdict::kNone;
 };
 
+bool is_noise(const Shift& shift, const Difference& d, const std::string& unit) {
+    const double size = std::abs(shift.of(d.detectable));
+    return shift.relative ? size > kNoise : unit == "%" && size > kNoisePoints;
+}
+
 Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m, const std::string& unit) {
     Cell c{shown(r.metrics[m]), "", Verdict::kBaseline};
     if (r.comparison.metrics.empty()) return c;
@@ -63,7 +69,8 @@ Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m, const 
         case Verdict::kDifferent: c.change = change + " ◆"; break;
         case Verdict::kNoDifference:
             if (is_same(d)) c.change = "= same";
-            else if (shift.relative && std::abs(shift.of(d.detectable)) > kNoise) c.change = "= noise";
+            else if (std::isnan(d.detectable)) c.change = change + " =";
+            else if (is_noise(shift, d, unit)) c.change = "= noise";
             else c.change = "= ≥" + shift.size(d.detectable);
             break;
         case Verdict::kTooFewRepeats: c.change = change + " ?"; break;
@@ -129,7 +136,7 @@ std::string legend_of(const std::vector<SummaryColumn>& columns, const std::stri
     const auto noisy = [](const Cell& cell) { return cell.change == "= noise"; };
     const auto has_noisy = [&](const SummaryColumn& c) { return std::ranges::any_of(c.cells, noisy); };
     if (std::ranges::any_of(columns, has_noisy))
-        out += "; noise: only more than 10 times as much would have been";
+        out += "; noise: only more than 10 times as much, or than 100 pp, would have been";
     add(Verdict::kTooFewRepeats,
         "? no verdict: fewer than " + std::to_string(kRepeatsForVerdict) + " independent repeats are valid");
     return wrapped(out, kWidth) + '\n';

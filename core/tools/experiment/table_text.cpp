@@ -32,7 +32,9 @@ Shift::Shift(double base, const std::string& unit) : relative(unit != "%" && bas
 }
 
 std::string Shift::size(double difference) const {
-    const std::string text = std::isnan(difference) ? "–" : number(std::abs(difference));
+    constexpr double kSmallest = 0.01; // not 0: smaller ones round up to it
+    const double size = std::abs(difference), least = relative ? kSmallest / 100 * baseline : kSmallest;
+    const std::string text = std::isnan(difference) ? "–" : number(size > 0 ? std::max(size, least) : 0);
     return (text.starts_with('+') ? text.substr(1) : text) + suffix;
 }
 

@@ -87,7 +87,7 @@ TEST(Comparison, SaysWhichDifferenceItWouldHaveSeen) {
     EXPECT_EQ(d.verdict, Verdict::kNoDifference);
     EXPECT_NEAR(d.detectable,
                 value_of(results[0].metrics, "ttft_p50") *
-                    std::expm1(detectable_errors(4, 0.05, 0.9) * estimate_of(logs).error),
+                    std::expm1(detectable_errors(4, 0.05, 0.9) * estimate_of(logs).error / mean_deviation(4)),
                 1e-9);
 }
 
@@ -157,8 +157,14 @@ TEST(Comparison, TakesRoundingForNoDifference) {
 
 TEST(Comparison, DifferencesThatAreAllTheSameAreNoProofByTheirSpread) {
     const std::vector<double> none(5, 0.0), three(5, 3.0), ten_none(10, 0.0), ten_three(10, 3.0);
-    EXPECT_EQ(judged(measured_of("preemptions", {none, three}), "preemptions").verdict, Verdict::kNoDifference);
+    const Difference few = judged(measured_of("preemptions", {none, three}), "preemptions");
+    EXPECT_EQ(few.verdict, Verdict::kNoDifference);
+    EXPECT_TRUE(std::isnan(few.low) && std::isnan(few.high)) << "an interval without width";
+    EXPECT_TRUE(std::isnan(few.detectable));
     EXPECT_EQ(judged(measured_of("preemptions", {ten_none, ten_three}), "preemptions").verdict, Verdict::kWorse);
+    const Difference ratio = judged(measured_of("ttft_p50", {kFive, times(kFive, {0.9999})}), "ttft_p50");
+    EXPECT_EQ(ratio.verdict, Verdict::kNoDifference) << "the same but for rounding";
+    EXPECT_TRUE(std::isnan(ratio.low));
 }
 
 TEST(Comparison, KnowsAVariantThatChangedNothing) {

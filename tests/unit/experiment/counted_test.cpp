@@ -62,7 +62,8 @@ TEST(WindowRule, LeavesWhatTheFileSays) {
     EXPECT_FALSE(whole.spec.window);
     EXPECT_EQ(whole.text, "counted: all requests, the start and the end included");
     EXPECT_EQ(own.spec.window->from.value, 5);
-    EXPECT_EQ(own.text, "counted: requests that arrive from 5.00 s to 100 % of the time of arrivals");
+    EXPECT_EQ(own.text,
+              "counted: requests that arrive from 5.00 s after the first arrival to 100 % of the time of arrivals");
 }
 
 TEST(PlannedSpan, IsThatOfTheRunWhereArrivalsAreKnownBefore) {

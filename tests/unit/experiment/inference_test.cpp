@@ -32,6 +32,13 @@ TEST(Inference, DetectableMeansAreSciPys) {
         expect_near(detectable_errors(g.freedom, g.alpha, kPower), g.errors);
 }
 
+TEST(Inference, DeviationsOfFewValuesAreTooSmallByAKnownShare) {
+    expect_near(mean_deviation(1), std::sqrt(2 / M_PI));
+    EXPECT_NEAR(mean_deviation(4), 0.939986, 1e-6); // "c4" of 5 and of 10 values, as control charts have it
+    EXPECT_NEAR(mean_deviation(9), 0.972659, 1e-6);
+    EXPECT_NEAR(mean_deviation(1e6), 1, 1e-6);
+}
+
 TEST(Inference, IntervalsOfSharesAreSciPys) {
     for (const scipy::Share& g : scipy::kShares) {
         const Interval interval = share_interval(g.successes, g.trials, kAlpha);

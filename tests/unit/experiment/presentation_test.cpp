@@ -89,6 +89,17 @@ TEST(ResultsTable, DoesNotRoundASmallDifferenceToNone) {
     EXPECT_THAT(line_with(table, "TTFT p50"), HasSubstr("+0.03 %"));
 }
 
+TEST(ResultsTable, NeverSaysThatAnyDifferenceWouldHaveBeenSeen) {
+    Conclusion c = conclusion_of(2);
+    for (const size_t m : c.primary) {
+        c.results[1].comparison.metrics[m].verdict = Verdict::kNoDifference;
+        c.results[1].comparison.metrics[m].detectable = 0.0001;
+    }
+    const std::string table = results_table(c, {"a", "b"}, 0, Colour::kOff);
+    EXPECT_THAT(line_with(table, "goodput share"), HasSubstr("= ≥0.01 pp"));
+    EXPECT_THAT(line_with(table, "TTFT p50"), HasSubstr("= ≥0.01 %"));
+}
+
 TEST(ResultsTable, StacksTheFactorsOfALongNameAndStaysNarrow) {
     const std::string table = results_table(
         conclusion_of(3),
@@ -147,6 +158,10 @@ TEST(SummaryTable, SaysWhatCouldHaveBeenSeenAndWhereNothingCould) {
     const std::string table = summary_table(c, {"fcfs", "sjf"}, 0, Colour::kOff);
     EXPECT_THAT(line_with(table, "sjf"), HasSubstr("120 = ≥3.1 pp  120 = noise"));
     EXPECT_THAT(table, HasSubstr("noise: only more than 10 times as"));
+    c.results[1].comparison.metrics[c.primary[0]].detectable = 223; // a share differs by 100 points at most
+    c.results[1].comparison.metrics[c.primary[1]].detectable = kNoValue;
+    EXPECT_THAT(line_with(summary_table(c, {"fcfs", "sjf"}, 0, Colour::kOff), "sjf"),
+                HasSubstr("120 = noise    120 +20.0 % ="));
 }
 
 TEST(SummaryTable, Of16VariantsFitsAScreen) {

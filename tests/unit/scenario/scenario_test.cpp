@@ -79,7 +79,7 @@ TEST(ScenarioFile, BoundsWhatItAsksFor) {
               "s.yaml:1:22: the blocks hold 33554432 tokens, expected at most 16777216");
     EXPECT_EQ(faults_of("engine: {num_swap_blocks: 1048576, block_size: 32}\nsteps: []\n"),
               "s.yaml:1:27: those of host memory hold 33554432 tokens, expected at most 16777216");
-    EXPECT_THAT(faults_of("steps:\n  - run: 100001\n"), HasSubstr("expected 1 to 1e+05"));
+    EXPECT_THAT(faults_of("steps:\n  - run: 100001\n"), HasSubstr("expected 1 to 100000"));
     std::string long_one = "steps:\n", waits = long_one, swaps = long_one;
     for (int i = 0; i < 11; ++i) long_one += "  - run: 100000\n";
     EXPECT_EQ(faults_of(long_one), "s.yaml:12:10: the file has 1100000 steps, those of 'run' and 'drain' too, up to "
