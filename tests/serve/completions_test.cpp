@@ -303,7 +303,7 @@ TEST(Completions, RefuseByNameWhatIsWrong) {
         {{{"structured_outputs", {{"regex", "[a-z]+"}}}, {"allowed_token_ids", {0}}},
          400,
          "structured_outputs",
-         "no token that allowed_token_ids and bad_words leave goes on"},
+         "no token that allowed_token_ids, bad_words and min_tokens leave"},
         {{{"stop", std::vector<std::string>(65, "x")}}, 400, "stop", "65 stop strings"},
         {{{"best_of", 1}, {"n", 2}, {"temperature", 1}}, 400, "best_of", "less than n"},
     };

@@ -60,7 +60,8 @@ TEST(FolderWatch, SaysWhichFolderCannotBeWatched) {
 
 class Watching { // a server whose fcfs and llama lie in a folder of its own
   public:
-    explicit Watching(config::WatchMode mode) : found(filled(folder.path())), server(options(mode), config(mode), found) {}
+    explicit Watching(config::WatchMode mode)
+        : found(filled(folder.path())), server(options(mode), config(mode), found) {}
 
     // As an editor, or a linker, that writes beside and moves.
     void replace_build(const char* other = "swap_other_builds/other-fcfs.so", const char* file = "scheduler-fcfs.so") {
@@ -145,7 +146,7 @@ TEST(AdminWatch, AdoptsANewBuildOfTheModelsPluginWithItsWeights) {
     w.replace_build("swap_other_models/other-llama.so", "model-llama.so");
     const Json after = w.until([](const Json& now) { return Watching::slot(now, "model")["generation"] == 2; });
     EXPECT_NE(Watching::slot(after, "model")["sha256"], before["sha256"]);
-    EXPECT_EQ(Watching::slot(after, "model")["plugin"], Running::demo_model().model.path); // of a checkpoint, from now on
+    EXPECT_EQ(Watching::slot(after, "model")["plugin"], Running::demo_model().model.path); // it names a checkpoint now
     EXPECT_EQ(w.server.complete({{"prompt", "The king"}, {"temperature", 0}, {"max_tokens", 12}})["choices"], text);
     EXPECT_EQ(w.until([](const Json& now) { return now["new_builds"].empty(); })["state"], "running");
 }

@@ -247,7 +247,8 @@ TEST(StructuredOutput, WithoutATokenToGoOnFailsAlone) {
     h.run_all();
     EXPECT_EQ(h.outputs.at(stuck).finish, FinishReason::kError);
     EXPECT_EQ(h.outputs.at(stuck).stop_reason,
-              "structured_outputs: no token of the vocabulary goes on with the structured output");
+              "structured_outputs: no token that allowed_token_ids, bad_words and min_tokens leave goes on with the "
+              "structured output");
     EXPECT_EQ(h.outputs.at(stuck).text, "ab");
     EXPECT_EQ(h.outputs.at(other).tokens.size(), 20u);
 }

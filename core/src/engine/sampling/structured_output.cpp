@@ -75,8 +75,8 @@ void StructuredOutput::mask(const PathRows& path, MaskWords& memory, Unsatisfiab
         if (!made || is_empty()) {
             const std::string why = !made      ? made.error()
                                     : dead_end ? "no token of the vocabulary goes on with the structured output"
-                                               : "no token that allowed_token_ids and bad_words leave goes on with the "
-                                                 "structured output";
+                                               : "no token that allowed_token_ids, bad_words and min_tokens leave goes on "
+                                                 "with the structured output";
             unsatisfiable.emplace_back(path.first_row + j, "structured_outputs: " + why);
             row.allowed = nullptr;
             continue;
