@@ -7,8 +7,8 @@
 namespace patchbay::serve {
 namespace {
 
-// The plugin that stands where the one in the slot does, null: none. What is in the model's slot goes by its checkpoint,
-// and is known by its library alone.
+// The plugin that stands where the one in the slot does, null: none. What is in the model's slot goes by its
+// checkpoint, and is known by its library alone.
 const host::Manifest* stands_for(const host::Identity& now, const host::Registry& registry) {
     if (now.kind == name_of(engine::SwapSlot::kModel)) {
         const auto& all = registry.manifests();

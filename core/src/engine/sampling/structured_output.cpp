@@ -73,10 +73,10 @@ void StructuredOutput::mask(const PathRows& path, MaskWords& memory, Unsatisfiab
         const bool dead_end = is_empty();
         for (size_t w = 0; row.allowed && w < words; ++w) mask[w] &= row.allowed[w];
         if (!made || is_empty()) {
-            const std::string why = !made      ? made.error()
-                                    : dead_end ? "no token of the vocabulary goes on with the structured output"
-                                               : "no token that allowed_token_ids, bad_words and min_tokens leave goes on "
-                                                 "with the structured output";
+            constexpr std::string_view kGoesOn = " goes on with the structured output";
+            std::string why = dead_end ? "no token of the vocabulary"
+                                       : "no token that allowed_token_ids, bad_words and min_tokens leave";
+            why = made ? why.append(kGoesOn) : made.error();
             unsatisfiable.emplace_back(path.first_row + j, "structured_outputs: " + why);
             row.allowed = nullptr;
             continue;
