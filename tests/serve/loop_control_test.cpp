@@ -116,12 +116,12 @@ class Loop {
 TEST(LoopControl, SaysWhatTheEngineIsAndDoes) {
     Loop loop;
     Json status;
+    const Json full{{"running", 4}, {"waiting", 4}, {"inbox", 0}}; // in most of its steps, though not in all
     do status = loop.json("GET", "/status");
-    while (status["queues"]["waiting"] == 0);
+    while (status["queues"] != full);
     EXPECT_EQ(status["state"], "running");
     EXPECT_EQ(status["task"], "generate");
     EXPECT_EQ(status["model"]["name"], "demo-draft");
-    EXPECT_EQ(status["queues"], Json({{"running", 4}, {"waiting", 4}, {"inbox", 0}}));
     EXPECT_GT(status["pages"]["used"], 0);
     const auto metrics = loop.ask("GET", "/metrics");
     ASSERT_TRUE(metrics);
