@@ -232,5 +232,30 @@ TEST(SwapTransaction, DoesNotFitALineThatIsFull) {
     s.run();
 }
 
+TEST(SwapTransaction, WithAKvPolicyAtEveryBoundaryLeavesEveryTextAsItIs) {
+    config::EngineConfig c = busy_engine("fcfs", "greedy");
+    c.swap.probation_steps = 1;
+    c.engine.num_blocks = 29; // so that pages are evicted
+    c.engine.enable_prefix_caching = true;
+    c.kv_policy = config::PluginChoice{"lru", {}};
+    Swapping s(c);
+    s.add_requests();
+    s.add_requests(); // the same prompts again
+    size_t n = 0;
+    s.run([&] {
+        const bool even = n++ % 2 == 0;
+        swap_together(s, {{SwapSlot::kKvPolicy, {even ? "lfu" : "lru", {}}},
+                          {SwapSlot::kScheduler, {even ? "sjf" : "fcfs", {}}}});
+        ASSERT_TRUE(s.engine->audit());
+    });
+    Swapping alone(c);
+    alone.add_requests();
+    alone.add_requests();
+    EXPECT_EQ(s.texts, alone.run());
+    size_t committed = 0;
+    for (const host::SwapRecord& r : records(s.steps)) committed += r.state == SwapState::kCommitted;
+    EXPECT_GT(committed, 20u);
+}
+
 }  // namespace
 }  // namespace patchbay::engine

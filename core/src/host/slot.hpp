@@ -81,7 +81,7 @@ class Slot {
     SwapRecord begin_probation(uint64_t step, uint32_t steps, uint64_t since_ns); // since: when the pause began
 
     uint32_t steps_left() const { return steps_left_; } // of probation
-    uint64_t transaction() const;                       // of the one on probation; 0: it is alone, or there is none
+    uint64_t transaction() const; // of the candidate, or the one on probation; 0: it is alone, or there is none
     void count_step() { steps_left_ -= steps_left_ > 0; } // in which the current one was called and that ended well
     SwapRecord commit(uint64_t step);                   // one must be on probation
     // count_step(), and commit() if that was the last of its probation: then the record.

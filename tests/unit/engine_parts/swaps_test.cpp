@@ -164,6 +164,97 @@ TEST(Swaps, TheNextInLineWaitsForTheEndOfProbation) {
     EXPECT_EQ(second.resyncs.size(), 1u);
 }
 
+// The sampler's slot, whose newcomer learns what it has to know in portions, one at each boundary.
+class LearnsInPortions final : public SwapPort {
+  public:
+    explicit LearnsInPortions(SamplerSwaps& port) : port_(port) {}
+    host::Slot& slot() override { return port_.slot(); }
+    Result<bool> warm_up(const host::Component&) override {
+        asked += 1;
+        if (asked == fails_at) return fail("it cannot learn that");
+        return asked >= portions;
+    }
+    const char* serves_phase() const override { return "adopt"; }
+    void enter() override {}
+    bool roll_back(const std::string& phase, const std::string& reason) override {
+        return port_.roll_back(phase, reason);
+    }
+    bool computes() const override { return in_pass; }
+    StepCall call_of(const StepUse& use) override { return port_.call_of(use); }
+
+    int portions = 3, fails_at = 0, asked = 0;
+    bool in_pass = false; // part of what computes a step
+
+  private:
+    SamplerSwaps& port_;
+};
+
+struct TogetherBench : Bench {
+    LearnsInPortions learns{sampler_swaps};
+    Swaps both{{swap_settings, {&scheduler_swaps, &learns}, journal, context, clock}};
+    std::vector<std::shared_ptr<host::Swap>> swaps;
+
+    TogetherBench() {
+        Played<FakeScheduler> next_scheduler = play<FakeScheduler>(kFakeScheduler);
+        Played<FakeSampler> next_sampler = play<FakeSampler>(kFakeSampler);
+        const uint64_t number = both.transactions().next_number();
+        swaps = {scheduler.slot().prepare(std::move(next_scheduler.component), named("scheduler", "next"), number),
+                 sampler.slot().prepare(std::move(next_sampler.component), named("sampler", "next"), number)};
+        both.transactions().post({{&scheduler_swaps, swaps[0]}, {&learns, swaps[1]}}, 0);
+    }
+};
+
+TEST(SwapsTogether, WaitForTheOneThatLearnsInPortions) {
+    TogetherBench b;
+    const std::shared_ptr<host::Swap> after = b.scheduler.slot().prepare(
+        std::move(play<FakeScheduler>(kFakeScheduler).component), named("scheduler", "after"));
+    b.scheduler.slot().post(after);
+    for (int boundary = 1; boundary < 3; ++boundary) {
+        b.both.at_boundary(false);
+        EXPECT_EQ(b.learns.asked, boundary);
+        EXPECT_TRUE(b.states().empty()) << "neither has its slot, and the one after them waits";
+        EXPECT_FALSE(b.both.waits_for_steps());
+        b.both.end_step({true, true});
+    }
+    b.both.at_boundary(false);
+    EXPECT_THAT(b.states(), ElementsAre(SwapState::kOnProbation, SwapState::kOnProbation));
+    b.both.at_boundary(false);
+    EXPECT_EQ(b.learns.asked, 3) << "it knows all";
+    EXPECT_EQ(after->record().state, SwapState::kPosted);
+}
+
+TEST(SwapsTogether, AreAllRefusedWhereOneCannotLearn) {
+    TogetherBench b;
+    b.learns.fails_at = 2;
+    b.both.at_boundary(false);
+    b.both.at_boundary(false);
+    ASSERT_THAT(b.states(), ElementsAre(SwapState::kRefused, SwapState::kRefused));
+    EXPECT_EQ(b.report().swaps[0].kind, "sampler");
+    EXPECT_EQ(b.report().swaps[0].phase, "adopt");
+    EXPECT_EQ(b.report().swaps[1].phase, kTogether);
+    EXPECT_EQ(b.report().swaps[1].reason,
+              "sampler fake→next was refused in phase adopt: it cannot learn that");
+    EXPECT_EQ(b.plugins[0].name, "fake");
+    b.post<FakeScheduler>(b.scheduler.slot(), kFakeScheduler, "scheduler");
+    b.both.at_boundary(false);
+    EXPECT_EQ(b.pending->record().state, SwapState::kOnProbation) << "the slot is free again";
+}
+
+TEST(SwapsTogether, LearnBesideStepsInFlightAndEnterWhenTheseAreBack) {
+    TogetherBench b;
+    b.learns.in_pass = true;
+    b.both.at_boundary(true);
+    b.both.at_boundary(true);
+    EXPECT_FALSE(b.both.waits_for_steps()) << "it has to learn, and steps may go on";
+    b.both.at_boundary(true);
+    EXPECT_TRUE(b.states().empty());
+    EXPECT_TRUE(b.both.waits_for_steps());
+    b.both.at_boundary(false);
+    EXPECT_EQ(b.learns.asked, 3);
+    EXPECT_THAT(b.states(), ElementsAre(SwapState::kOnProbation, SwapState::kOnProbation));
+    EXPECT_FALSE(b.both.waits_for_steps());
+}
+
 TEST(SwapJournal, KeepsTheRecordOfThoseInTheSlotsTrue) {
     StepContext context;
     std::vector<host::Identity> plugins = {named("model", "llama"), named("sampler", "a"), named("scheduler", "a")};

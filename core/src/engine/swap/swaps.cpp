@@ -28,7 +28,7 @@ void Swaps::exchange(SwapPort& port) {
     for (host::SwapRecord& r : slot.take_reports()) p_.journal.note_refusal(std::move(r));
     if (slot.due() == uint64_t{0}) slot.take();
     const host::Component* const next = slot.candidate();
-    if (!next) return;
+    if (!next || slot.transaction() > 0) return; // that is the transaction's
     const uint64_t start = p_.clock.now_ns();
     if (const Result<bool> knows_all = port.warm_up(*next); !knows_all) {
         return p_.journal.note(slot.turn_away(p_.context.step, port.serves_phase(), knows_all.error()));

@@ -34,45 +34,72 @@ bool Transactions::is_due(const Transaction& t) {
 }
 
 bool Transactions::waits_for_steps() const {
-    if (!any_posted_) return false;
-    const std::lock_guard lock(mutex_);
-    return std::ranges::any_of(posted_, [](const Transaction& t) { return computes(t) && is_due(t); });
+    const auto waits = [](const Transaction& t) { return computes(t) && t.warm == t.members.size(); };
+    return std::ranges::any_of(candidates_, waits);
 }
 
-std::vector<Transactions::Transaction> Transactions::take_due(bool in_flight) {
-    std::vector<Transaction> out;
+void Transactions::take_due() {
     const std::lock_guard lock(mutex_);
     for (auto t = posted_.begin(); t != posted_.end();) {
-        if ((in_flight && computes(*t)) || !is_due(*t)) {
+        if (!is_due(*t)) {
             ++t;
             continue;
         }
         for (const Member& m : t->members) m.port->slot().take();
-        out.push_back(std::move(*t));
+        candidates_.push_back(std::move(*t));
         t = posted_.erase(t);
     }
     any_posted_ = !posted_.empty();
-    return out;
 }
 
 void Transactions::at_boundary(bool in_flight) {
-    if (!any_posted_) return;
-    for (Transaction& t : take_due(in_flight)) begin(std::move(t));
+    if (any_posted_) take_due();
+    if (candidates_.empty()) return;
+    std::vector<Transaction> still;
+    for (Transaction& t : candidates_) {
+        if (!warm_up(t)) continue;
+        const bool enters = t.warm == t.members.size() && !(in_flight && computes(t));
+        if (enters) begin(std::move(t));
+        else still.push_back(std::move(t));
+    }
+    candidates_ = std::move(still);
     settle();
+}
+
+// The next portion for the first one that does not know all; false: all are refused.
+bool Transactions::warm_up(Transaction& t) {
+    for (; t.warm < t.members.size(); ++t.warm) {
+        const Member& m = t.members[t.warm];
+        const uint64_t start = clock_.now_ns();
+        const Result<bool> knows_all = m.port->warm_up(*m.port->slot().candidate());
+        if (!knows_all) {
+            turn_away(t, m, m.port->serves_phase(), knows_all.error());
+            return false;
+        }
+        if (*knows_all) continue;
+        m.port->slot().note_pause(clock_.now_ns() - start);
+        return true;
+    }
+    return true;
+}
+
+void Transactions::turn_away(const Transaction& t, const Member& because, const std::string& phase,
+                             const std::string& reason) {
+    const host::SwapRecord refused = because.port->slot().turn_away(context_.step, phase, reason);
+    journal_.note(refused);
+    for (const Member& other : t.members)
+        if (other.port != because.port)
+            journal_.note(other.port->slot().turn_away(context_.step, kTogether, failed_by(refused)));
 }
 
 // Of all, before any takes its slot. False: all are refused.
 bool Transactions::hand_over(const Transaction& t) {
     for (const Member& m : t.members) {
         std::string phase;
-        const Result<> done = m.port->slot().hand_over(phase);
-        if (done) continue;
-        const host::SwapRecord refused = m.port->slot().turn_away(context_.step, phase, done.error());
-        journal_.note(refused);
-        for (const Member& other : t.members)
-            if (other.port != m.port)
-                journal_.note(other.port->slot().turn_away(context_.step, kTogether, failed_by(refused)));
-        return false;
+        if (const Result<> done = m.port->slot().hand_over(phase); !done) {
+            turn_away(t, m, phase, done.error());
+            return false;
+        }
     }
     return true;
 }

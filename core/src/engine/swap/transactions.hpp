@@ -38,7 +38,9 @@ class Transactions {
     void post(std::vector<Member>, uint64_t not_before_ns);
 
     // ---- the thread that steps ----
-    void at_boundary(bool in_flight); // lets in what is due; of what computes only where nothing is in flight
+    // Warms up what is due, a portion at each boundary, and lets in what knows all; of what computes only where nothing
+    // is in flight.
+    void at_boundary(bool in_flight);
     bool waits_for_steps() const;     // as Swaps
     void settle();                    // commits where all have passed, rolls back where one was
 
@@ -46,11 +48,14 @@ class Transactions {
     struct Transaction {
         uint64_t number;
         std::vector<Member> members;
+        size_t warm = 0; // so many of the members know all, the first ones
     };
 
     static bool computes(const Transaction&);
     static bool is_due(const Transaction&);
-    std::vector<Transaction> take_due(bool in_flight);
+    void take_due();
+    bool warm_up(Transaction&);
+    void turn_away(const Transaction&, const Member& because, const std::string& phase, const std::string& reason);
     void begin(Transaction);
     bool hand_over(const Transaction&);
     void roll_back_rest(const Transaction&);
@@ -59,6 +64,7 @@ class Transactions {
     const Clock& clock_;
     SwapJournal& journal_;
     StepContext& context_;
+    std::vector<Transaction> candidates_; // taken from their lines, and not in their slots yet
     std::vector<Transaction> on_probation_;
 
     std::atomic<uint64_t> numbers_ = 0;
