@@ -96,7 +96,8 @@ class Safetensors final : public Checkpoint {
 
 // The names of the shards, each a plain file name: an index must not reach out of its folder.
 Result<std::map<std::string, std::vector<std::string>>> read_index(const fs::path& path) {
-    PB_TRY(const nlohmann::json index, read_json_file(path, {.bytes = kMaxHeaderBytes, .depth = 8}));
+    PB_TRY(nlohmann::json index, read_json_file(path, {.bytes = kMaxHeaderBytes, .depth = 8}));
+    const EmptiesJson empties(index);
     const auto map = index.is_object() ? index.find("weight_map") : index.end();
     if (map == index.end() || !map->is_object()) return fail(path.string() + ": no 'weight_map'");
     std::map<std::string, std::vector<std::string>> shards; // file → tensors it must hold

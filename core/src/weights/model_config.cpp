@@ -69,7 +69,8 @@ class Flattener final : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 Result<FlatConfig> flatten_json(std::string_view text, const std::string& where) {
-    PB_TRY(const nlohmann::json value, parse_json(text, where, kConfigLimits));
+    PB_TRY(nlohmann::json value, parse_json(text, where, kConfigLimits));
+    const EmptiesJson empties(value);
     if (!value.is_object()) return fail(where + " is not a JSON object");
     Flattener flattener;
     nlohmann::json::sax_parse(text, &flattener); // known to be good

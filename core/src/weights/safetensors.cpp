@@ -84,7 +84,8 @@ Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> file, con
         return fail(where + ": the header says that it has " + std::to_string(length) +
                     " bytes, but the file has only " + std::to_string(file.size() - 8) +
                     " after its length (is it truncated?)");
-    PB_TRY(const json header, parse_json({text, length}, where + " (header)", {.bytes = kMaxHeaderBytes, .depth = 8}));
+    PB_TRY(json header, parse_json({text, length}, where + " (header)", {.bytes = kMaxHeaderBytes, .depth = 8}));
+    const EmptiesJson empties(header);
     if (!header.is_object()) return fail(where + ": the header is not a JSON object");
     SafetensorsHeader out{8 + length, {}};
     for (const auto& [name, value] : header.items()) {

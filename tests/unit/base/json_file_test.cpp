@@ -13,6 +13,16 @@ TEST(JsonFile, ReadsWhatIsWellFormed) {
     EXPECT_EQ((*j)["a"][1], 2.5);
 }
 
+TEST(JsonFile, ADocumentIsEmptiedWithAllItsParts) {
+    auto j = parse_json(R"({"a": [1, {"b": [[], {}, "x"]}], "c": null})", "f.json");
+    ASSERT_TRUE(j) << j.error();
+    { const EmptiesJson empties(*j); }
+    EXPECT_EQ(*j, nlohmann::json::object());
+    nlohmann::json number = 4;
+    { const EmptiesJson empties(number); }
+    EXPECT_EQ(number, 4);
+}
+
 TEST(JsonFile, AFaultHasFileLineAndColumn) {
     const auto j = parse_json("{\n  \"a\": 1,\n  \"b\" 2\n}", "f.json");
     ASSERT_FALSE(j);
