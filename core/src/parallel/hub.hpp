@@ -1,7 +1,6 @@
 // Rank 0's side of the ranks: which ranks joined, messages to and from them, the store that they share, and which died
 // or hang. Its own thread watches all sockets; calls come from the engine's thread.
 #pragma once
-#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -16,33 +15,10 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "parallel/connection.hpp"
+#include "parallel/deadlines.hpp"
+#include "parallel/hello.hpp"
 
 namespace patchbay::parallel {
-
-struct Deadlines { // nanoseconds
-    uint64_t join = 60'000'000'000;      // until all ranks have joined
-    uint64_t heartbeat = 3'000'000'000;  // silence after which a rank counts as hung
-    uint64_t step = 600'000'000'000;     // computing one step
-    uint64_t load = 1'800'000'000'000;   // one part of loading a model
-    uint64_t hello = 5'000'000'000;      // from connecting to saying hello
-    // Between heartbeats. Always short, since the other side may have a shorter limit than this one.
-    uint64_t beat() const { return std::min<uint64_t>(heartbeat / 6, 500'000'000); }
-};
-
-struct RankInfo {
-    uint32_t rank = 0, pid = 0;
-    std::string host;
-};
-std::string text_of(const RankInfo&); // "rank 1 (node2, pid 4711)"
-
-// What a rank sends about itself when it joins.
-struct Hello {
-    std::string job; // must equal rank 0's
-    uint32_t rank = 0, size = 0, pid = 0;
-    std::string host;
-};
-std::string bytes_of(const Hello&);
-Result<Hello> read_hello(std::string_view bytes);
 
 struct Member { // a rank that is expected to join
     Socket socket;

@@ -15,7 +15,8 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "parallel/connection.hpp"
-#include "parallel/hub.hpp"
+#include "parallel/deadlines.hpp"
+#include "parallel/hello.hpp"
 
 namespace patchbay::parallel {
 
