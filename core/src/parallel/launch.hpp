@@ -10,7 +10,8 @@
 #include "base/result.hpp"
 #include "config/engine_config.hpp"
 #include "parallel/address.hpp"
-#include "parallel/hub.hpp"
+#include "parallel/deadlines.hpp"
+#include "parallel/peers.hpp"
 
 namespace patchbay::parallel {
 

@@ -1,15 +1,16 @@
-// What the hub knows of one other rank. For hub.cpp and hub_thread.cpp.
+// One connection of rank 0: to another rank, or to a process that has not said yet which rank it is.
 #pragma once
+#include <cstdint>
 #include <deque>
 #include <string>
 #include <vector>
 
 #include "parallel/connection.hpp"
-#include "parallel/hub.hpp"
+#include "parallel/hello.hpp"
 
 namespace patchbay::parallel {
 
-struct Hub::Peer {
+struct Peer {
     explicit Peer(Socket socket) : connection(std::move(socket)) {}
 
     Connection connection;

@@ -1,0 +1,36 @@
+#include "parallel/rank_failure.hpp"
+
+#include <algorithm>
+
+namespace patchbay::parallel {
+
+void RankFailure::suspect(Sign sign, uint64_t decide_ns, const std::string& text) {
+    const bool passes = sign == Sign::kReported;
+    if (!cause_) cause_ = {sign, decide_ns, text, passes};
+    else if (sign > cause_->sign) cause_ = {sign, std::min(decide_ns, cause_->decide_ns), text, passes};
+}
+
+bool RankFailure::ended(bool exited, uint64_t now) {
+    if (cause_ && cause_->sign >= Sign::kEnded) return false;
+    if (!cause_ || cause_->sign != Sign::kReported || !exited) return true;
+    cause_->decide_ns = now;
+    cause_->passes = false;
+    return false;
+}
+
+const RankFailure::Cause* RankFailure::due(uint64_t now) const {
+    return cause_ && now >= cause_->decide_ns ? &*cause_ : nullptr;
+}
+
+void RankFailure::set(const std::string& text, Lasts lasts, bool in_session) {
+    if (!changes(lasts)) return;
+    if (!exists() || !in_session) text_ = text;
+    lasts_ = lasts;
+}
+
+void RankFailure::end_session() {
+    text_.clear();
+    if (cause_ && cause_->passes) cause_.reset();
+}
+
+}  // namespace patchbay::parallel
