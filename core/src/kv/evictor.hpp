@@ -1,13 +1,13 @@
 // Chooses which cached page is evicted next, in place of the pool's own order. Implemented by the engine's port of
-// policies, and by tests. Called by BlockPool, which keeps the truth and checks each choice.
+// policies, and by tests. Called by EvictionOrder, which keeps the truth and checks each choice.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-namespace patchbay::kv {
+#include "kv/block_id.hpp"
 
-using BlockId = int32_t;
+namespace patchbay::kv {
 
 struct CachedPage { // that no sequence holds, and whose content can be found
     BlockId page, parent;  // parent: of the block before it; kNoBlock: there is none, or it is not in the cache

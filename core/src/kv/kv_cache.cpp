@@ -37,8 +37,10 @@ KvCache::Prefix KvCache::find_prefix(std::span<const int32_t> tokens, const Bloc
     for (size_t i = 0; i < full; ++i) {
         const auto own = tokens.subspan(i * block_size(), block_size());
         const BlockKey key = child_key(parent, own);
-        for (size_t g = 0; g < windows_.size(); ++g)
-            found.pages[g].push_back(pool_.find(in_group(key, g), in_group(parent, g), own).value_or(kNoBlock));
+        for (size_t g = 0; g < windows_.size(); ++g) {
+            const auto page = pool_.identities().find(in_group(key, g), in_group(parent, g), own);
+            found.pages[g].push_back(page.value_or(kNoBlock));
+        }
         if (!length.add([&](size_t g) { return found.pages[g][i] != kNoBlock; })) break;
         found.keys.push_back(key);
         parent = key;
@@ -89,7 +91,7 @@ uint32_t KvCache::adopt_prefix(BlockTable& table, std::span<const int32_t> token
 
 void KvCache::note_hits(const BlockTable& t, uint32_t tokens) {
     for (size_t g = 0; g < windows_.size(); ++g)
-        for (size_t i = t.passed[g]; i < tokens / block_size(); ++i) pool_.note_hit(t.pages[g][i]);
+        for (size_t i = t.passed[g]; i < tokens / block_size(); ++i) pool_.eviction().pages().note_hit(t.pages[g][i]);
 }
 
 bool KvCache::can_fork(const BlockTable& from, uint32_t tokens) const {
@@ -141,15 +143,15 @@ void KvCache::copy_on_write(BlockTable& t, uint32_t at) {
 }
 
 void KvCache::note_removed(BlockId page) {
-    const BlockKey* const key = recording_ ? pool_.key_of(page) : nullptr;
-    if (key && !pool_.has_twin(page))
+    const BlockKey* const key = recording_ ? pool_.identities().key_of(page) : nullptr;
+    if (key && !pool_.identities().has_twin(page))
         events_.push_back({.kind = CacheEvent::Kind::kRemoved, .key = *key, .parent = {}, .tokens = {}});
 }
 
 BlockId KvCache::allocate(size_t group) {
     used_by(group) += 1;
-    const BlockId next = pool_.next();
-    if (next != kNoBlock && pool_.key_of(next)) { // its content is evicted only now
+    const BlockId next = pool_.eviction().next();
+    if (next != kNoBlock && pool_.identities().key_of(next)) { // its content is evicted only now
         note_removed(next);
         if (zeroing_) clear(next);
     }
@@ -165,7 +167,7 @@ void KvCache::let_go(size_t group, BlockId page, Reuse reuse) {
     reuse == Reuse::kFirst ? pool_.discard(page) : pool_.release(page);
     if (pool_.references(page) > 0) return;
     used_by(group) -= 1;
-    if (zeroing_ && !pool_.key_of(page)) clear(page);
+    if (zeroing_ && !pool_.identities().key_of(page)) clear(page);
 }
 
 uint64_t KvCache::pages_to_grow(const BlockTable& t, uint64_t tokens) const {
@@ -189,7 +191,7 @@ bool KvCache::grow(BlockTable& t, uint32_t tokens) {
     const uint64_t pages = pages_to_grow(t, tokens);
     if (pages > pool_.free()) return false;
     if (tokens == 0) return true;
-    pool_.expect(pages);
+    pool_.eviction().expect(pages);
     const bool first = t.held == 0;
     t.pages.resize(groups_.size());
     t.passed.resize(groups_.size(), 0);
@@ -264,7 +266,7 @@ Result<> KvCache::reset_prefixes() {
 
 void KvCache::forget_prefixes() {
     for (uint32_t b = 0; zeroing_ && b < pool_.total(); ++b)
-        if (const auto page = static_cast<BlockId>(b); pool_.key_of(page)) clear(page);
+        if (const auto page = static_cast<BlockId>(b); pool_.identities().key_of(page)) clear(page);
     pool_.forget_all();
     if (recording_)
         events_.push_back({.kind = CacheEvent::Kind::kCleared, .key = {}, .parent = {}, .tokens = {}});

@@ -64,10 +64,12 @@ class KvCache {
     KvCache(const KvCache&) = delete;
 
     const BlockPool& pool() const { return pool_; }
-    void begin_walk() { pool_.begin_walk(); } // over what is cached, as BlockPool's
-    bool walk(size_t max_blocks, std::vector<CachedPage>& out) { return pool_.walk(max_blocks, out); }
+    void begin_walk() { pool_.eviction().pages().begin_walk(); } // over what is cached, as CachedPages'
+    bool walk(size_t max_blocks, std::vector<CachedPage>& out) {
+        return pool_.eviction().pages().walk(max_blocks, out);
+    }
     const SwapSpace& swap_space() const { return swap_; }
-    uint32_t block_size() const { return pool_.block_size(); }
+    uint32_t block_size() const { return pool_.identities().block_size(); }
     bool caches_prefixes() const { return caching_ == PrefixCaching::kOn; }
     // By group of tokens: its window; 0: it keeps all tokens.
     std::span<const uint32_t> windows() const { return windows_; }
@@ -78,9 +80,9 @@ class KvCache {
     void zero_freed() { zeroing_ = true; }
     void record_events() { recording_ = true; } // from now on
     std::vector<CacheEvent> take_events() { return std::exchange(events_, {}); }
-    void evict_by(Evictor& evictor) { pool_.evict_by(evictor); } // before anything is cached
-    void set_time(uint64_t ns) { pool_.set_time(ns); } // for pages taken and freed
-    std::vector<uint64_t> take_residencies() { return pool_.take_residencies(); } // ns that pages were held
+    void evict_by(Evictor& evictor) { pool_.eviction().evict_by(evictor); } // before anything is cached
+    void set_time(uint64_t ns) { pool_.residencies().set_time(ns); } // for pages taken and freed
+    std::vector<uint64_t> take_residencies() { return pool_.residencies().take(); } // ns that pages were held
 
     // How much of `tokens` is cached now: a hint. It leaves at least the last token to compute. `salt`: sequences with
     // different salts do not find each other's blocks; default: none.

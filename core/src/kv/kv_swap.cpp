@@ -41,7 +41,8 @@ BlockId KvCache::still_cached(const SwappedTable& s, std::span<const int32_t> of
     if (block >= s.slots.keys.size()) return kNoBlock;
     const BlockKey parent = block == 0 ? root(s.slots.salt) : s.slots.keys[block - 1];
     const auto own = of.subspan(block * block_size(), block_size());
-    return pool_.find(in_group(s.slots.keys[block], group), in_group(parent, group), own).value_or(kNoBlock);
+    const BlockKey& key = s.slots.keys[block];
+    return pool_.identities().find(in_group(key, group), in_group(parent, group), own).value_or(kNoBlock);
 }
 
 bool KvCache::swap_in(const SwappedTable& s, std::span<const int32_t> of, uint32_t room, BlockTable& t) {
@@ -66,7 +67,7 @@ bool KvCache::swap_in(const SwappedTable& s, std::span<const int32_t> of, uint32
         t = {};
         return false;
     }
-    pool_.expect(wanted);
+    pool_.eviction().expect(wanted);
     const auto move_in = [&](size_t g, BlockId slot) {
         const BlockId page = allocate(g);
         copies_.push_back({page, slot, Way::kToDevice});

@@ -70,9 +70,9 @@ class Round {
             return fits;
         });
         out.release = timed([&](size_t s) { return kv_.release(tables_[s]), true; }) / 2; // twice the prompt
-        const uint64_t before = kv_.pool().evictions();
+        const uint64_t before = kv_.pool().eviction().evictions();
         out.evict = timed([&](size_t s) { return kv_.grow(tables_[s], asked_.prompt); });
-        if (kv_.pool().evictions() == before) works_ = false;
+        if (kv_.pool().eviction().evictions() == before) works_ = false;
         for (kv::BlockTable& t : tables_) kv_.release(t);
         if (!works_ || kv_.pool().used() != 0) return fail("the KV cache does not do what is timed");
         return out;

@@ -86,8 +86,8 @@ std::optional<uint64_t> Blocks::references(const std::string& text) const {
     const auto key = key_of(text);
     std::optional<uint64_t> held;
     for (uint32_t b = 0; key && b < pool.total(); ++b)
-        if (const auto page = static_cast<kv::BlockId>(b); pool.key_of(page) && *pool.key_of(page) == *key)
-            held = std::max<uint64_t>(held.value_or(0), pool.references(page));
+        if (const kv::BlockKey* of = pool.identities().key_of(static_cast<kv::BlockId>(b)); of && *of == *key)
+            held = std::max<uint64_t>(held.value_or(0), pool.references(static_cast<kv::BlockId>(b)));
     return held;
 }
 
@@ -101,9 +101,9 @@ std::string Blocks::name_of(const kv::BlockKey& key, const Names& expected, size
 
 Names Blocks::evicted_next(const Names& expected) const {
     Names out;
-    for (const kv::BlockId page : engine_->kv().pool().free_list()) {
+    for (const kv::BlockId page : engine_->kv().pool().free_list().all()) {
         if (out.size() == expected.size()) break;
-        if (const kv::BlockKey* key = engine_->kv().pool().key_of(page))
+        if (const kv::BlockKey* key = engine_->kv().pool().identities().key_of(page))
             out.push_back(name_of(*key, expected, out.size()));
     }
     return out;

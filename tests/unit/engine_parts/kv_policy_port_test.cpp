@@ -88,7 +88,7 @@ TEST_F(PortTest, ThePolicysChoiceIsEvicted) {
     EXPECT_EQ(found(0), 8u);
     EXPECT_EQ(found(100), 0u);
     EXPECT_EQ(found(200), 8u);
-    EXPECT_EQ(kv.pool().chosen_evictions(), 2u);
+    EXPECT_EQ(kv.pool().eviction().chosen_evictions(), 2u);
     EXPECT_EQ(report().kv_policy_faults, 0u);
 }
 
@@ -109,7 +109,7 @@ TEST_F(PortTest, AnErrorIsAFaultAndTheOldestGoes) {
     EXPECT_EQ(found(100), 8u);
     EXPECT_EQ(report().kv_policy_faults, 2u) << "of update and of choose";
     EXPECT_EQ(report().kv_policy_breaches, 0u);
-    EXPECT_EQ(kv.pool().chosen_evictions(), 0u);
+    EXPECT_EQ(kv.pool().eviction().chosen_evictions(), 0u);
 }
 
 TEST_F(PortTest, APageThatIsNotCachedIsAFaultAndTheOthersCount) {
@@ -119,8 +119,8 @@ TEST_F(PortTest, APageThatIsNotCachedIsAFaultAndTheOthersCount) {
     compute(200);
     EXPECT_EQ(report().kv_policy_faults, 1u);
     EXPECT_EQ(report().kv_policy_breaches, 1u);
-    EXPECT_EQ(kv.pool().chosen_evictions(), 1u);
-    EXPECT_EQ(kv.pool().evictions(), 2u);
+    EXPECT_EQ(kv.pool().eviction().chosen_evictions(), 1u);
+    EXPECT_EQ(kv.pool().eviction().evictions(), 2u);
 }
 
 TEST_F(PortTest, TooFewPagesAreAFault) {

@@ -80,8 +80,8 @@ TEST(Evictor, ChoosesOnceForAllBlocksThatAreWanted) {
     EXPECT_EQ(f.found(0), 8u);
     EXPECT_EQ(f.found(1), 0u);
     EXPECT_EQ(f.found(2), 8u);
-    EXPECT_EQ(f.cache.pool().evictions(), 2u);
-    EXPECT_EQ(f.cache.pool().chosen_evictions(), 2u);
+    EXPECT_EQ(f.cache.pool().eviction().evictions(), 2u);
+    EXPECT_EQ(f.cache.pool().eviction().chosen_evictions(), 2u);
     EXPECT_EQ(t.pages[0][2], f.pages[1][1]) << "in the order of the choice";
 }
 
@@ -93,7 +93,7 @@ TEST(Evictor, WhatItNamesWronglyGoesByAge) {
     BlockTable t;
     ASSERT_TRUE(f.cache.grow(t, 24)); // two empty ones and four more, which is all that is cached
     EXPECT_EQ(f.player.refusals, (std::vector<BlockId>{f.pages[2][0], 99, -1}));
-    EXPECT_EQ(f.cache.pool().chosen_evictions(), 1u);
+    EXPECT_EQ(f.cache.pool().eviction().chosen_evictions(), 1u);
     EXPECT_EQ(t.pages[0], (std::vector<BlockId>{t.pages[0][0], t.pages[0][1], f.pages[1][1], f.pages[0][1],
                                                 f.pages[0][0], f.pages[1][0]}));
     EXPECT_EQ(f.found(2), 8u) << "it is held";
@@ -227,7 +227,7 @@ TEST_P(RandomChoices, LeaveThePoolSound) {
         requests.step();
         const auto sound = requests.audit();
         ASSERT_TRUE(sound) << "step " << step << ": " << sound.error();
-        const auto truth = cache.pool().cached_pages();
+        const auto truth = cache.pool().eviction().pages().all();
         ASSERT_EQ(truth.size(), player.pages.size()) << "step " << step;
         for (const CachedPage& p : truth) {
             const auto at = player.pages.find(p.page);
@@ -235,8 +235,8 @@ TEST_P(RandomChoices, LeaveThePoolSound) {
             ASSERT_EQ(at->second.block, p.block) << "step " << step << ", page " << p.page;
         }
     }
-    EXPECT_GT(cache.pool().chosen_evictions(), 300u);
-    EXPECT_GT(cache.pool().evictions(), cache.pool().chosen_evictions());
+    EXPECT_GT(cache.pool().eviction().chosen_evictions(), 300u);
+    EXPECT_GT(cache.pool().eviction().evictions(), cache.pool().eviction().chosen_evictions());
     EXPECT_GT(player.refusals.size(), 50u);
 }
 

@@ -176,7 +176,7 @@ TEST(KvGroups, AWindowHitsWithItsLastBlocksOnly) {
     EXPECT_EQ(cache.pool().cached(), 3u);
     BlockTable other;
     ASSERT_TRUE(cache.grow(other, 24)); // takes the blocks that were passed
-    EXPECT_EQ(cache.pool().evictions(), 3u);
+    EXPECT_EQ(cache.pool().eviction().evictions(), 3u);
     BlockTable b;
     EXPECT_EQ(cache.adopt_prefix(b, tokens(21)), 20u);
     EXPECT_EQ(b.held, 2u); // token 20 sees 15 to 20
@@ -204,7 +204,7 @@ TEST(KvGroups, AHitNeedsEveryGroup) {
     EXPECT_EQ(cache.count_cached(tokens(17)), 16u);
     ASSERT_TRUE(cache.grow(other, 8));
     EXPECT_EQ(cache.count_cached(tokens(17)), 12u);
-    EXPECT_EQ(cache.pool().evictions(), 2u);
+    EXPECT_EQ(cache.pool().eviction().evictions(), 2u);
 }
 
 TEST(KvGroups, WhatOthersHoldTooDoesNotComeFree) {

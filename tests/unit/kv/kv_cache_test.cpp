@@ -167,7 +167,7 @@ TEST(KvCache, ReusesDeeperBlocksOfARequestBeforeShallowerOnes) {
     BlockTable other;
     ASSERT_TRUE(cache.grow(other, 4));
     EXPECT_EQ(cache.count_cached(tokens(13)), 8u);
-    EXPECT_EQ(cache.pool().evictions(), 1u);
+    EXPECT_EQ(cache.pool().eviction().evictions(), 1u);
     ASSERT_TRUE(cache.grow(other, 8));
     EXPECT_EQ(cache.count_cached(tokens(13)), 4u);
 }
@@ -206,13 +206,13 @@ TEST(KvCache, FindsTheOtherOfTwoEqualBlocksWhenOneIsEvicted) {
     const BlockId kept = b.pages[0][0];
     cache.release(a);
     ASSERT_TRUE(cache.grow(other, 12)); // the two that were never used, and a's
-    EXPECT_EQ(cache.pool().evictions(), 0u) << "what it holds can still be found";
+    EXPECT_EQ(cache.pool().eviction().evictions(), 0u) << "what it holds can still be found";
     BlockTable c;
     ASSERT_EQ(cache.adopt_prefix(c, tokens(5)), 4u);
     EXPECT_EQ(c.pages[0][0], kept);
     for (BlockTable* t : {&b, &c, &other}) cache.release(*t);
     ASSERT_TRUE(cache.grow(other, 16));
-    EXPECT_EQ(cache.pool().evictions(), 1u);
+    EXPECT_EQ(cache.pool().eviction().evictions(), 1u);
     EXPECT_EQ(cache.count_cached(tokens(5)), 0u);
     cache.release(other);
     EXPECT_TRUE(cache.audit({}));

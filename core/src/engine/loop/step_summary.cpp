@@ -49,9 +49,9 @@ void StepSummary::note_pages() {
         report.token_slots += (s->table.blocks - gone) * p_.kv.block_size();
         report.empty_slots += capacity - std::min(capacity, s->computed + s->in_flight);
     }
-    report.chosen_evictions =
-        static_cast<uint32_t>(blocks.chosen_evictions() - std::exchange(chosen_evictions_, blocks.chosen_evictions()));
-    report.evicted_pages = static_cast<uint32_t>(blocks.evictions() - std::exchange(evictions_, blocks.evictions()));
+    const uint64_t evicted = blocks.eviction().evictions(), chosen = blocks.eviction().chosen_evictions();
+    report.chosen_evictions = static_cast<uint32_t>(chosen - std::exchange(chosen_evictions_, chosen));
+    report.evicted_pages = static_cast<uint32_t>(evicted - std::exchange(evictions_, evicted));
     report.residencies_ns = p_.kv.take_residencies();
     report.watermark = p_.pressure.watermark();
     report.swap_pages = p_.kv.swap_space().total();

@@ -65,7 +65,7 @@ Result<> KvPolicyPort::adopt() {
     const WarmUp done = std::exchange(warm_up_, {});
     if (done.knows_all && done.next == &slot_.current()) return {};
     std::vector<pb_kv_page> cached;
-    for (const kv::CachedPage& page : kv_.pool().cached_pages()) cached.push_back(record_of(page));
+    for (const kv::CachedPage& page : kv_.pool().eviction().pages().all()) cached.push_back(record_of(page));
     const pb_kv_pages pages = wire(cached);
     return host::checked<&pb_kv_policy::adopt>(slot_.current(), &pages);
 }
