@@ -143,7 +143,7 @@ class PublishedLlama2c : public Llama2c, public ::testing::WithParamInterface<Pu
         kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner->grouping().groups);
         kv::BlockTable table;
         const auto count = static_cast<uint32_t>(tokens.size());
-        if (!cache.grow(table, count)) throw std::runtime_error("the prompt is too long");
+        if (!cache.tables().grow(table, count)) throw std::runtime_error("the prompt is too long");
         runner::Batch batch;
         batch.clear(runner->batch_form());
         batch.add({tokens, 0, count, table});

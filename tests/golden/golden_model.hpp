@@ -93,7 +93,7 @@ class Golden {
         kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
         std::vector<kv::BlockTable> tables(prompts.size());
         for (size_t i = 0; i < prompts.size(); ++i)
-            EXPECT_TRUE(cache.grow(tables[i], static_cast<uint32_t>(prompts[i].size())));
+            EXPECT_TRUE(cache.tables().grow(tables[i], static_cast<uint32_t>(prompts[i].size())));
         runner::Batch batch;
         batch.clear(runner_->batch_form());
         batch.add({std::span(prompts[0]).first(cut), 0, cut, tables[0]});
@@ -133,8 +133,8 @@ class Golden {
     // Computes the tokens after `computed` others; logits of the last `rows`.
     std::vector<float> step(kv::KvCache& cache, kv::BlockTable& table, const std::vector<int32_t>& tokens,
                             uint32_t computed, uint32_t rows) {
-        cache.pass(table, computed);
-        EXPECT_TRUE(cache.grow(table, computed + static_cast<uint32_t>(tokens.size())));
+        cache.tables().pass(table, computed);
+        EXPECT_TRUE(cache.tables().grow(table, computed + static_cast<uint32_t>(tokens.size())));
         runner::Batch batch;
         batch.clear(runner_->batch_form());
         batch.add({tokens, computed, rows, table});

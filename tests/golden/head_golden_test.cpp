@@ -60,7 +60,7 @@ class Head {
         kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
         kv::BlockTable table;
         const auto n = static_cast<uint32_t>(prompt.size());
-        EXPECT_TRUE(cache.grow(table, n + static_cast<uint32_t>(behind.size())));
+        EXPECT_TRUE(cache.tables().grow(table, n + static_cast<uint32_t>(behind.size())));
         runner::Batch batch;
         batch.clear(runner_->batch_form());
         batch.add({prompt, 0, 0, table});
@@ -91,7 +91,7 @@ class Head {
         kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
         kv::BlockTable table;
         const auto n = static_cast<uint32_t>(prompt.size());
-        EXPECT_TRUE(cache.grow(table, n));
+        EXPECT_TRUE(cache.tables().grow(table, n));
         runner::Batch batch;
         batch.clear(runner_->batch_form());
         batch.add({prompt, 0, 0, table});

@@ -262,7 +262,7 @@ std::unique_ptr<kv::KvCache> Engine::Builder::make_kv() const {
         parts_->identity + "/" + f.weight_dtype + "/" + execution::dtype_word(parts_->model.weights.dtype) + "/" +
             runner.layout_tag() + "/" + f.draft_model,
         runner.grouping().groups, runner.host_pages().slots());
-    if (c_.engine.zero_freed_blocks) out->zero_freed();
+    if (c_.engine.zero_freed_blocks) out->copies().zero_freed();
     return out;
 }
 

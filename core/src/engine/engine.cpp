@@ -52,7 +52,7 @@ const kv::BlockTable* Engine::table_of(RequestId id) const {
 
 Result<> Engine::reset_prefix_cache() {
     Pipeline& p = *state_->pipeline;
-    PB_CHECK(p.kv->reset_prefixes());
+    PB_CHECK(p.kv->prefixes().reset());
     p.kv_events.flush();
     return has_unfinished() ? Result<>() : p.copies.flush();
 }
@@ -89,7 +89,7 @@ View Engine::view() const {
     Pipeline& p = *state_->pipeline;
     p.hints.update();
     View out;
-    const uint32_t block_size = p.kv->block_size();
+    const uint32_t block_size = p.kv->shape().block_size();
     const auto queue = p.sequences.waiting().records();
     out.waiting.assign(queue.begin(), queue.end());
     for (const auto& [arrival_ns, id] : p.sequences.pending())
@@ -100,8 +100,8 @@ View Engine::view() const {
     out.free_pages = p.kv->pool().free();
     out.cached_pages = p.kv->pool().cached();
     out.total_pages = p.kv->pool().total();
-    out.free_swap_pages = p.kv->swap_space().free();
-    out.total_swap_pages = p.kv->swap_space().total();
+    out.free_swap_pages = p.kv->swap().space().free();
+    out.total_swap_pages = p.kv->swap().space().total();
     out.report = p.context.report;
     return out;
 }

@@ -1,5 +1,6 @@
 // Checks that the bookkeeping of the KV cache is consistent. Not used while serving.
-#include <algorithm>
+#include <array>
+#include <string>
 
 #include "kv/kv_cache.hpp"
 
@@ -11,17 +12,19 @@ std::string block(size_t b) { return "block " + std::to_string(b); }
 }  // namespace
 
 Result<> KvCache::audit(std::span<const BlockTable* const> tables) const {
-    std::vector<uint32_t> references(pool_.total(), 0);
-    std::vector<size_t> group_of(pool_.total(), SIZE_MAX);
+    const auto groups = shape_.groups();
+    const BlockPool& pool = pages_.pool();
+    std::vector<uint32_t> references(pool.total(), 0);
+    std::vector<size_t> group_of(pool.total(), SIZE_MAX);
     for (const BlockTable* t : tables) {
         uint32_t held = 0;
-        if (!t->pages.empty() && t->pages.size() != groups_.size())
+        if (!t->pages.empty() && t->pages.size() != groups.size())
             return fail("a table has " + std::to_string(t->pages.size()) + " groups of " +
-                        std::to_string(groups_.size()));
+                        std::to_string(groups.size()));
         if (t->keys.size() > t->blocks) return fail("a table has more names than blocks");
         for (size_t g = 0; g < t->pages.size(); ++g) {
             const auto& pages = t->pages[g];
-            const bool tokens = g < windows_.size();
+            const bool tokens = g < shape_.windows().size();
             if (tokens && (pages.size() != t->blocks || t->passed[g] > t->blocks))
                 return fail("a table of " + std::to_string(t->blocks) + " blocks has " + std::to_string(pages.size()) +
                             " pages in a group, " + std::to_string(t->passed[g]) + " of them passed");
@@ -42,9 +45,9 @@ Result<> KvCache::audit(std::span<const BlockTable* const> tables) const {
     }
     std::array<uint32_t, kGroupKinds> used{};
     for (const size_t g : group_of)
-        if (g != SIZE_MAX) used[static_cast<size_t>(groups_[g].kind)] += 1;
-    if (used != used_) return fail("pages in use by kind of group are counted wrongly");
-    return pool_.audit(references);
+        if (g != SIZE_MAX) used[static_cast<size_t>(groups[g].kind)] += 1;
+    if (used != pages_.used()) return fail("pages in use by kind of group are counted wrongly");
+    return pool.audit(references);
 }
 
 }  // namespace patchbay::kv

@@ -15,30 +15,6 @@ std::vector<BlockId> FreeList::all() const {
     return out;
 }
 
-void FreeList::push_back(BlockId b) {
-    at(b).previous = last_;
-    (last_ == kNoBlock ? first_ : at(last_).next) = b;
-    last_ = b;
-    if (walking_ && walk_next_ == kNoBlock) walk_next_ = b;
-    count_ += 1;
-}
-
-void FreeList::push_front(BlockId b) {
-    at(b).next = first_;
-    (first_ == kNoBlock ? last_ : at(first_).previous) = b;
-    first_ = b;
-    count_ += 1;
-}
-
-void FreeList::remove(BlockId b) {
-    Links& links = at(b);
-    if (walk_next_ == b) walk_next_ = links.next;
-    (links.previous == kNoBlock ? first_ : at(links.previous).next) = links.next;
-    (links.next == kNoBlock ? last_ : at(links.next).previous) = links.previous;
-    links = {};
-    count_ -= 1;
-}
-
 void FreeList::begin_walk() {
     walking_ = true;
     walk_next_ = first_;

@@ -47,15 +47,15 @@ class Round {
     Result<KvCosts> run() {
         const auto first = prompts_of(asked_, 1), other = prompts_of(asked_, 2);
         KvCosts out;
-        out.prompt = timed([&](size_t s) { return kv_.grow(tables_[s], asked_.prompt); });
-        out.name = timed([&](size_t s) { return kv_.cache_full_blocks(tables_[s], first[s]), true; });
+        out.prompt = timed([&](size_t s) { return kv_.tables().grow(tables_[s], asked_.prompt); });
+        out.name = timed([&](size_t s) { return kv_.prefixes().cache_full_blocks(tables_[s], first[s]), true; });
         const uint32_t cached = (asked_.prompt - 1) / asked_.block_size * asked_.block_size;
-        out.hit = timed([&](size_t s) { return kv_.count_cached(first[s]) == cached; });
-        out.miss = timed([&](size_t s) { return kv_.count_cached(other[s]) == 0; });
+        out.hit = timed([&](size_t s) { return kv_.prefixes().count_cached(first[s]) == cached; });
+        out.miss = timed([&](size_t s) { return kv_.prefixes().count_cached(other[s]) == 0; });
         out.adopt = timed([&](size_t s) {
             kv::BlockTable table;
-            const bool all = kv_.adopt_prefix(table, first[s]) == cached;
-            kv_.release(table);
+            const bool all = kv_.prefixes().adopt(table, first[s]) == cached;
+            kv_.tables().release(table);
             return all;
         });
         std::vector<Prompt> longer = first;
@@ -64,16 +64,16 @@ class Round {
             bool fits = true;
             for (uint32_t t = asked_.prompt; t < 2 * asked_.prompt; ++t)
                 for (size_t s = 0; s < tables_.size(); ++s) {
-                    fits &= kv_.grow(tables_[s], t + 1);
-                    kv_.cache_full_blocks(tables_[s], {longer[s].data(), t + 1});
+                    fits &= kv_.tables().grow(tables_[s], t + 1);
+                    kv_.prefixes().cache_full_blocks(tables_[s], {longer[s].data(), t + 1});
                 }
             return fits;
         });
-        out.release = timed([&](size_t s) { return kv_.release(tables_[s]), true; }) / 2; // twice the prompt
+        out.release = timed([&](size_t s) { return kv_.tables().release(tables_[s]), true; }) / 2; // twice the prompt
         const uint64_t before = kv_.pool().eviction().evictions();
-        out.evict = timed([&](size_t s) { return kv_.grow(tables_[s], asked_.prompt); });
+        out.evict = timed([&](size_t s) { return kv_.tables().grow(tables_[s], asked_.prompt); });
         if (kv_.pool().eviction().evictions() == before) works_ = false;
-        for (kv::BlockTable& t : tables_) kv_.release(t);
+        for (kv::BlockTable& t : tables_) kv_.tables().release(t);
         if (!works_ || kv_.pool().used() != 0) return fail("the KV cache does not do what is timed");
         return out;
     }

@@ -31,10 +31,10 @@ class Scorer {
 
     Result<> add(std::span<const int32_t> window) {
         kv::BlockTable table;
-        if (!cache_.grow(table, static_cast<uint32_t>(window.size())))
+        if (!cache_.tables().grow(table, static_cast<uint32_t>(window.size())))
             return fail("a window of " + std::to_string(window.size()) + " tokens does not fit the KV cache");
         const Result<> done = chunks(window, table);
-        cache_.release(table);
+        cache_.tables().release(table);
         return done;
     }
 

@@ -59,7 +59,7 @@ void Blocks::note(const std::string& name, engine::RequestId id) {
     if (same > table->keys.size() || (same > 0 && !(table->keys[same - 1] == r.keys.back()))) r.keys.clear();
     for (size_t i = r.keys.size(); i < table->keys.size(); ++i) {
         r.keys.push_back(table->keys[i]);
-        for (uint32_t g = 0; g < engine_->kv().windows().size(); ++g)
+        for (uint32_t g = 0; g < engine_->kv().shape().windows().size(); ++g)
             first_names_.emplace(kv::in_group(table->keys[i], g), text_of({name, static_cast<uint32_t>(i), g}));
     }
 }

@@ -88,9 +88,9 @@ void adopt_cached_pages(Clock& clock, const char* of_clock, const char* name, ui
     for (uint32_t i = 0; i < pages / 64; ++i) {
         for (size_t t = 0; t < text.size(); ++t) text[t] = static_cast<int32_t>(i * 7919 + t);
         kv::BlockTable table;
-        if (!kv.grow(table, static_cast<uint32_t>(text.size()))) throw std::runtime_error("no pages");
-        kv.cache_full_blocks(table, text);
-        kv.release(table);
+        if (!kv.tables().grow(table, static_cast<uint32_t>(text.size()))) throw std::runtime_error("no pages");
+        kv.prefixes().cache_full_blocks(table, text);
+        kv.tables().release(table);
     }
     port.update();
     std::vector<double> at_once, portions;

@@ -189,7 +189,7 @@ TEST(ModelRunner, CapturesAnewOnceItsGraphsAreDropped) {
     runner::ModelRunner& runner = **made;
     kv::KvCache cache(8, 16, kv::PrefixCaching::kOff, "", runner.grouping().groups);
     kv::BlockTable table;
-    ASSERT_TRUE(cache.grow(table, 8));
+    ASSERT_TRUE(cache.tables().grow(table, 8));
     const auto replayed = [&](uint32_t position) {
         const int32_t token = 5;
         runner::Batch batch;
@@ -320,7 +320,7 @@ TEST(ModelRunner, OverwritesPagesAndSlotsWithZeros) {
     const std::vector<uint8_t> zeros(r.page_bytes());
     kv::KvCache cache(8, 16, kv::PrefixCaching::kOff, "m", {kv::GroupSpec{}}, 2);
     kv::BlockTable t;
-    ASSERT_TRUE(cache.grow(t, 5));
+    ASSERT_TRUE(cache.tables().grow(t, 5));
     const kv::BlockId page = t.pages[0][0];
     const std::vector<int32_t> ids = {1, 2, 3, 4, 5};
     runner::Batch batch;

@@ -80,9 +80,9 @@ TEST(Admission, OneThatLeavesIsInNoPlaceAndItsPrefixIsNotWatched) {
     QueueNeighbours b(std::move(w));
     Sequence& s = b.wait(9);
     b.hints.update();
-    EXPECT_EQ(b.kv.watch().count(), 1u);
+    EXPECT_EQ(b.kv.prefixes().watched().count(), 1u);
     b.admission.leave(s);
-    EXPECT_EQ(b.kv.watch().count(), 0u);
+    EXPECT_EQ(b.kv.prefixes().watched().count(), 0u);
     EXPECT_EQ(s.place, Place::kHeld);
     EXPECT_THAT(b.waiting(), IsEmpty());
 }

@@ -53,11 +53,11 @@ struct Bench : QueueNeighbours {
     // Computes all of a beam's tokens that are not, as placement would.
     void compute(Sequence& s, PageMemory* memory = nullptr) {
         const uint32_t begin = s.computed;
-        if (!kv.grow(s.table, s.confirmed())) throw std::runtime_error("too few pages");
-        kv.copy_on_write(s.table, begin);
-        for (const kv::PageCopy& c : kv.copies())
+        if (!kv.tables().grow(s.table, s.confirmed())) throw std::runtime_error("too few pages");
+        kv.tables().copy_on_write(s.table, begin);
+        for (const kv::PageCopy& c : kv.copies().copies())
             if (memory) memory->copy(c);
-        kv.forget_copies();
+        kv.copies().clear();
         for (uint32_t i = begin; memory && i < s.confirmed(); ++i)
             memory->write(s.table, 0, i, content_of(std::span(s.tokens).first(i + 1)));
     }
@@ -315,7 +315,7 @@ TEST(BeamSearches, EachBeamFindsItsOwnTokensOverRandomSearches) {
             }
         }
         forks += b.report().forked;
-        for (Sequence* s : all) b.kv.release(s->table);
+        for (Sequence* s : all) b.kv.tables().release(s->table);
         ASSERT_EQ(b.kv.pool().used(), 0u);
     }
     EXPECT_GT(forks, 500u);

@@ -169,9 +169,9 @@ TEST(Branches, APathThatWinsKeepsTheBlockThatCanBeFound) {
     Sequence& s = b.run(3, 3); // its newest token fills the first block
     s.tokens.insert(s.tokens.end(), {7, 50});
     s.drafts = 1;
-    ASSERT_TRUE(b.kv.grow(s.table, 5));
+    ASSERT_TRUE(b.kv.tables().grow(s.table, 5));
     b.drafts.of(s).branches = {{60, 61}};
-    b.kv.cache_full_blocks(s.table, s.confirmed_tokens());
+    b.kv.prefixes().cache_full_blocks(s.table, s.confirmed_tokens());
     const auto named = s.table.pages[0][0];
     const std::vector<Placed> step = {Bench::all_of(s)};
     b.part.fork(step);
@@ -196,14 +196,14 @@ TEST(PageCopies, AreMadeAtOnceWhereNoStepComesToMakeThem) {
     ASSERT_TRUE(copies.flush());
     EXPECT_EQ(b.executor.submitted, 0u) << "there is nothing to copy";
     Sequence& s = b.run(8, 8);
-    ASSERT_TRUE(b.kv.swap_out(s.table, 8, s.swapped));
+    ASSERT_TRUE(b.kv.swap().out(s.table, 8, s.swapped));
     b.executor.fails = "the link is gone";
     const auto failed = copies.flush();
     ASSERT_FALSE(failed);
-    EXPECT_EQ(b.kv.copies().size(), 2u) << "they are still to be made";
+    EXPECT_EQ(b.kv.copies().copies().size(), 2u) << "they are still to be made";
     ASSERT_TRUE(copies.flush());
     EXPECT_EQ(b.executor.submitted, 1u);
-    EXPECT_TRUE(b.kv.copies().empty());
+    EXPECT_TRUE(b.kv.copies().copies().empty());
     EXPECT_TRUE(b.executor.tokens_of_steps.empty()) << "a batch of copies has no tokens";
 }
 

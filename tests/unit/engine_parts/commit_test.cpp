@@ -109,7 +109,7 @@ TEST(Commit, APathOfATreeThatAgreesLeavesItsPagesToTheSequence) {
     EXPECT_EQ(b.report().drafted_tokens, 2u + 2 + 2) << "60 is verified once";
     EXPECT_EQ(b.report().accepted_tokens, 3u);
     EXPECT_THAT(b.branches.all(), IsEmpty());
-    b.kv.release(s.table);
+    b.kv.tables().release(s.table);
     EXPECT_EQ(b.kv.pool().used(), 0u) << "the other paths' pages came back";
 }
 
@@ -129,7 +129,7 @@ TEST(Commit, ATokenThatIsNonePoisonsTheStepInFlightThatAModelComputes) {
     for (const bool model : {true, false}) {
         Bench b;
         Sequence& s = b.decode(4);
-        ASSERT_TRUE(b.kv.grow(s.table, 8));
+        ASSERT_TRUE(b.kv.tables().grow(s.table, 8));
         b.in_flight.push({.items = {{&s, 1, 5, 1}}, .held = {}});
         std::vector<Placed> step = {{&s, 1, 5, 1}};
         b.samples.clear(1, 0);
@@ -172,7 +172,7 @@ TEST(Commit, TheFirstTokenOfARequestReleasesItsOtherOutputs) {
     const auto all = b.add_siblings(2, 4);
     b.admission.leave(*all[0]);
     b.sequences.run(*all[0]);
-    ASSERT_TRUE(b.kv.grow(all[0]->table, 4));
+    ASSERT_TRUE(b.kv.tables().grow(all[0]->table, 4));
     b.commit({{all[0], 2, 4, 0}}, {});
     EXPECT_THAT(b.waiting(), IsEmpty());
     b.commit({{all[0], 2, 4, 1}}, {50});
@@ -253,7 +253,7 @@ TEST(Commit, NotesThePromptsLogprobsOfAChunk) {
     SamplingParams p;
     p.prompt_logprobs = 0;
     Sequence& s = b.run(4, 0, p);
-    ASSERT_TRUE(b.kv.grow(s.table, 4));
+    ASSERT_TRUE(b.kv.tables().grow(s.table, 4));
     b.prompt_logprobs.add(s, wire_params({}, {}));
     std::vector<Placed> step = {{&s, 3, 4, 0, 3, 3}};
     b.samples.clear(3, 0);

@@ -39,7 +39,7 @@ TEST(InFlightSteps, KeepThePagesOfWhatHasEnded) {
     kv::KvCache kv(8, 4, kv::PrefixCaching::kOff, "model");
     InFlightSteps steps(kv, kMaxModelLen);
     const auto s = sequence(1, 4);
-    ASSERT_TRUE(kv.grow(s->table, 5));
+    ASSERT_TRUE(kv.tables().grow(s->table, 5));
     steps.push(step_of(*s, 4, 1));
     steps.leave(*s);
     EXPECT_TRUE(steps.oldest().items.empty());

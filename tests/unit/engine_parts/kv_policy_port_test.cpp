@@ -41,15 +41,15 @@ class PortTest : public ::testing::Test {
         std::vector<int32_t> text(8);
         std::iota(text.begin(), text.end(), first);
         kv::BlockTable t;
-        kv.adopt_prefix(t, text);
-        ASSERT_TRUE(kv.grow(t, 8));
-        kv.cache_full_blocks(t, text);
-        kv.release(t);
+        kv.prefixes().adopt(t, text);
+        ASSERT_TRUE(kv.tables().grow(t, 8));
+        kv.prefixes().cache_full_blocks(t, text);
+        kv.tables().release(t);
     }
     uint32_t found(int first) {
         std::vector<int32_t> text(9);
         std::iota(text.begin(), text.end(), first);
-        return kv.count_cached(text);
+        return kv.prefixes().count_cached(text);
     }
     const StepReport& report() const { return context.report; }
     void swap_in(std::unique_ptr<host::Component> next) {

@@ -36,11 +36,11 @@ TEST(Lifecycle, AnEndGivesBackPagesSlotsAndRecords) {
     EXPECT_EQ(b.sequences.find(runs.id), &runs) << "until its delta is handed out";
 
     Sequence& swapped = b.run(6, 6);
-    ASSERT_TRUE(b.kv.swap_out(swapped.table, 6, swapped.swapped));
+    ASSERT_TRUE(b.kv.swap().out(swapped.table, 6, swapped.swapped));
     swapped.computed = 0;
     b.admission.put_first(swapped);
     b.lifecycle.finish(swapped, {FinishReason::kAbort, ""});
-    EXPECT_EQ(b.kv.swap_space().used(), 0u);
+    EXPECT_EQ(b.kv.swap().space().used(), 0u);
     EXPECT_THAT(b.waiting(), IsEmpty());
 }
 
@@ -55,7 +55,7 @@ TEST(Lifecycle, TheSchedulerHearsOnlyOfTheEndOfWhatItWasShown) {
 TEST(Lifecycle, PagesThatAStepInFlightMayWriteToStayUntilItIsBack) {
     Bench b;
     Sequence& s = b.run(6, 4);
-    ASSERT_TRUE(b.kv.grow(s.table, 6));
+    ASSERT_TRUE(b.kv.tables().grow(s.table, 6));
     b.in_flight.push({.items = {{&s, 2, 6, 1}}, .held = {}});
     b.lifecycle.finish(s, {FinishReason::kAbort, ""});
     EXPECT_EQ(b.kv.pool().used(), 2u);
@@ -74,7 +74,7 @@ TEST(Lifecycle, PagesThatADraftModelStillWantsStayWithASequenceThatEndsInAStep) 
     EXPECT_EQ(in_step.table.held, 1u);
     b.lifecycle.finish(between, {FinishReason::kAbort, ""});
     EXPECT_EQ(between.table.held, 0u) << "between steps nothing would come to take them";
-    b.kv.release(in_step.table);
+    b.kv.tables().release(in_step.table);
 }
 
 TEST(Lifecycle, TheFirstOfARequestReleasesThoseThatItHeldInTheirOrder) {

@@ -52,7 +52,7 @@ struct QueueNeighbours {
         Sequence& s = wait(prompt_tokens, std::move(sampling));
         admission.leave(s);
         sequences.run(s);
-        if (!kv.grow(s.table, computed)) throw std::runtime_error("there are not enough pages");
+        if (!kv.tables().grow(s.table, computed)) throw std::runtime_error("there are not enough pages");
         s.computed = computed;
         return s;
     }
@@ -111,7 +111,8 @@ struct RowNeighbours : QueueNeighbours {
         s.tokens.push_back(7);
         s.tokens.insert(s.tokens.end(), drafted.begin(), drafted.end());
         s.drafts = static_cast<uint32_t>(drafted.size());
-        if (!kv.grow(s.table, static_cast<uint32_t>(s.tokens.size()))) throw std::runtime_error("too few pages");
+        const auto size = static_cast<uint32_t>(s.tokens.size());
+        if (!kv.tables().grow(s.table, size)) throw std::runtime_error("too few pages");
         return s;
     }
     // Its newest token and its drafts, as a step computes them.

@@ -18,7 +18,7 @@ struct Bench : EndingNeighbours {
     // Tokens of the prompt of one that runs, and a row once all are computed; with a step in flight: the token after.
     Result<> submit(Sequence& s, uint32_t tokens) {
         const uint32_t begin = s.computed + s.in_flight, known = s.confirmed() + s.placeholders;
-        if (!kv.grow(s.table, begin + tokens)) return fail("there are too few pages");
+        if (!kv.tables().grow(s.table, begin + tokens)) return fail("there are too few pages");
         step = {{&s, tokens, known, begin + tokens >= known ? begin + tokens - known + 1 : 0}};
         return part.submit(step, true);
     }
@@ -63,7 +63,7 @@ TEST(Passes, AStepThatWasGivenATokenThatIsNoneIsComputedAnew) {
     b.executor.token = [&](const pb_sample_row& row) {
         return row.id == bad.id ? -7 : static_cast<int32_t>(row.position);
     };
-    for (Sequence* s : {&good, &bad}) ASSERT_TRUE(b.kv.grow(s->table, 5));
+    for (Sequence* s : {&good, &bad}) ASSERT_TRUE(b.kv.tables().grow(s->table, 5));
     b.step = {{&good, 4, 4, 1}, {&bad, 4, 4, 1}};
     ASSERT_TRUE(b.part.submit(b.step, true));
     b.step = {{&good, 1, 5, 1}, {&bad, 1, 5, 1}};

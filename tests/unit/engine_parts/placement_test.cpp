@@ -192,7 +192,7 @@ TEST(Placement, ASiblingSharesThePromptAndCopiesThePageThatItWritesTo) {
     EXPECT_EQ(all[1]->table.pages[0][0], all[0]->table.pages[0][0]);
     EXPECT_NE(all[1]->table.pages[0][1], all[0]->table.pages[0][1]);
     const auto page = all[1]->table.pages[0][1];
-    EXPECT_THAT(std::vector(b.kv.copies().begin(), b.kv.copies().end()),
+    EXPECT_THAT(std::vector(b.kv.copies().copies().begin(), b.kv.copies().copies().end()),
                 ElementsAre(kv::PageCopy{page, all[0]->table.pages[0][1]}));
 }
 
@@ -215,7 +215,7 @@ TEST(Placement, LimitsTheRowsOfPromptLogprobsInAStep) {
 TEST(Placement, CountsATokenInFlightAsThere) {
     Bench b;
     Sequence& s = b.run(4, 0);
-    ASSERT_TRUE(b.kv.grow(s.table, 4));
+    ASSERT_TRUE(b.kv.tables().grow(s.table, 4));
     s.in_flight = 4;
     s.placeholders = 1;
     const Placed& p = b.apply({{&s, 3}})[0];
@@ -294,7 +294,7 @@ class RandomRun {
         }
         for (Sequence* s : std::vector(live_)) end(*s);
         EXPECT_EQ(b_.kv.pool().used(), 0u);
-        EXPECT_EQ(b_.kv.swap_space().used(), 0u);
+        EXPECT_EQ(b_.kv.swap().space().used(), 0u);
     }
     uint64_t shared = 0, copies = 0, swaps = 0, hits = 0;
 
@@ -314,8 +314,8 @@ class RandomRun {
     }
     void end(Sequence& s) {
         b_.admission.leave(s);
-        b_.kv.release(s.table);
-        b_.kv.drop(s.swapped);
+        b_.kv.tables().release(s.table);
+        b_.kv.swap().drop(s.swapped);
         s.ended = true;
         if (b_.siblings.holds(s)) release_siblings(s);
         b_.siblings.leave(s);
@@ -344,11 +344,11 @@ class RandomRun {
         hits += b_.report().prefix_hit_tokens;
         swaps += b_.report().swapped_in;
         ASSERT_NO_FATAL_FAILURE(check_books());
-        for (const kv::PageCopy& c : b_.kv.copies()) {
+        for (const kv::PageCopy& c : b_.kv.copies().copies()) {
             copies += c.way == kv::Way::kWithin;
             memory_.copy(c);
         }
-        b_.kv.forget_copies();
+        b_.kv.copies().clear();
         for (const Placed& p : b_.placement.placed()) write(p);
         for (const Placed& p : b_.placement.placed()) ASSERT_NO_FATAL_FAILURE(read(p));
         for (const Placed& p : std::vector(b_.placement.placed())) commit(p);
@@ -385,7 +385,7 @@ class RandomRun {
         s.computed += p.tokens;
         if (p.rows > 0) s.tokens.push_back(static_cast<TokenId>(draw_() % 3));
         if (b_.siblings.holds(s) && s.outputs() > 0) release_siblings(s);
-        b_.kv.pass(s.table, s.computed);
+        b_.kv.tables().pass(s.table, s.computed);
         if (s.outputs() > 12) end(s);
     }
 

@@ -63,17 +63,17 @@ TEST(Preemption, BySwapMovesKvToHostMemoryAndBack) {
     EXPECT_EQ(b.report().preempted_tokens, 0u);
     EXPECT_EQ(b.kv.pool().used(), 0u);
     EXPECT_EQ(s.swapped.tokens, 9u);
-    ASSERT_EQ(b.kv.copies().size(), 3u);
-    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(b.kv.copies()[i].from, pages[i]);
+    ASSERT_EQ(b.kv.copies().copies().size(), 3u);
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(b.kv.copies().copies()[i].from, pages[i]);
     const pb_sequence record = b.sequences.waiting().records()[0];
     EXPECT_EQ(record.flags, PB_SEQ_PREEMPTED | PB_SEQ_SWAPPED);
     EXPECT_EQ(record.cached_tokens, 9u);
 
-    b.kv.forget_copies();
+    b.kv.copies().clear();
     ASSERT_TRUE(b.preemption.swap_in(s));
     EXPECT_EQ(s.computed, 9u);
-    EXPECT_EQ(b.kv.capacity(s.table), 12u) << "with room for a token more";
-    EXPECT_THAT(b.kv.copies(), Each(Field(&kv::PageCopy::way, kv::Way::kToDevice)));
+    EXPECT_EQ(b.kv.shape().capacity(s.table), 12u) << "with room for a token more";
+    EXPECT_THAT(b.kv.copies().copies(), Each(Field(&kv::PageCopy::way, kv::Way::kToDevice)));
 }
 
 TEST(Preemption, SwapsInOnlyWhereThereArePagesForAllAndATokenMore) {
@@ -86,7 +86,7 @@ TEST(Preemption, SwapsInOnlyWhereThereArePagesForAllAndATokenMore) {
     EXPECT_FALSE(b.preemption.swap_in(s)) << "two pages are free, and it needs a third for its next token";
     EXPECT_EQ(s.computed, 0u);
     EXPECT_EQ(b.kv.pool().used(), 2u);
-    b.kv.release(other.table);
+    b.kv.tables().release(other.table);
     EXPECT_TRUE(b.preemption.swap_in(s));
 }
 
@@ -95,7 +95,7 @@ TEST(Preemption, RecomputesWhatDoesNotFitIntoHostMemoryAndSaysSo) {
     Sequence& s = b.run(9, 9);
     b.preemption.preempt(s, PB_PREEMPT_SWAP);
     EXPECT_TRUE(s.swapped.empty());
-    EXPECT_EQ(b.kv.swap_space().used(), 0u);
+    EXPECT_EQ(b.kv.swap().space().used(), 0u);
     EXPECT_THAT(b.fallbacks(), ElementsAre(1, 0, 0));
     EXPECT_EQ(name_of(SwapFallback::kFull), "full");
     EXPECT_EQ(b.report().preempted_tokens, 9u);
@@ -104,7 +104,7 @@ TEST(Preemption, RecomputesWhatDoesNotFitIntoHostMemoryAndSaysSo) {
 TEST(Preemption, SwapsNothingOfASequenceThatHasComputedNothing) {
     Bench b(with(config::PreemptionMode::kSwap));
     Sequence& s = b.run(9, 0);
-    ASSERT_TRUE(b.kv.grow(s.table, 4));
+    ASSERT_TRUE(b.kv.tables().grow(s.table, 4));
     b.preemption.preempt(s, PB_PREEMPT_SWAP);
     EXPECT_TRUE(s.swapped.empty());
     EXPECT_EQ(b.kv.pool().used(), 0u);
@@ -158,7 +158,7 @@ TEST(Preemption, FreesOnlyPagesThatNoOtherHolds) {
     Sequence &first = b.run(8, 8, p), &second = b.wait(8, p);
     b.admission.leave(second);
     b.sequences.run(second);
-    ASSERT_TRUE(b.kv.fork(first.table, 7, second.table));
+    ASSERT_TRUE(b.kv.tables().fork(first.table, 7, second.table));
     second.computed = 7;
     b.preemption.preempt(first, PB_PREEMPT_RECOMPUTE);
     EXPECT_EQ(b.kv.pool().used(), 2u);
@@ -171,7 +171,7 @@ TEST(Preemption, OfASiblingTakesBackWhatOthersWereShownOfIt) {
     const auto all = b.add_siblings(2, 8);
     b.admission.leave(*all[0]);
     b.sequences.run(*all[0]);
-    ASSERT_TRUE(b.kv.grow(all[0]->table, 8));
+    ASSERT_TRUE(b.kv.tables().grow(all[0]->table, 8));
     all[0]->computed = 8;
     for (Sequence* s : b.siblings.release(*all[0])) b.admission.put_first(*s);
     EXPECT_EQ(b.sequences.waiting().records()[0].cached_tokens, 7u);
@@ -185,12 +185,12 @@ TEST(Preemption, WhatIsComputedAnewIsNotFoundInTheCache) {
     w.caching = kv::PrefixCaching::kOn;
     Bench b(std::move(w));
     Sequence& s = b.run(9, 9);
-    b.kv.cache_full_blocks(s.table, s.tokens);
-    EXPECT_EQ(b.kv.count_cached(s.tokens), 8u);
+    b.kv.prefixes().cache_full_blocks(s.table, s.tokens);
+    EXPECT_EQ(b.kv.prefixes().count_cached(s.tokens), 8u);
     s.in_flight = 1;
     s.placeholders = 1;
     b.preemption.compute_anew(s);
-    EXPECT_EQ(b.kv.count_cached(s.tokens), 0u);
+    EXPECT_EQ(b.kv.prefixes().count_cached(s.tokens), 0u);
     EXPECT_EQ(s.in_flight + s.placeholders, 0u);
     EXPECT_TRUE(s.swapped.empty()) << "it is worth no place in host memory";
     EXPECT_EQ(b.report().preempted_tokens, 9u);
@@ -219,7 +219,7 @@ TEST(Preemption, ACopyOfASharedPageNeedsAPageToo) {
     Sequence &first = b.run(7, 7, p), &second = b.wait(7, p);
     b.admission.leave(second);
     b.sequences.run(second);
-    ASSERT_TRUE(b.kv.fork(first.table, 6, second.table));
+    ASSERT_TRUE(b.kv.tables().fork(first.table, 6, second.table));
     second.computed = 6;
     EXPECT_TRUE(b.preemption.lacks_pages()) << "both write to the last page, and none is free";
 }

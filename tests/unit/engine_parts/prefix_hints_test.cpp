@@ -28,9 +28,9 @@ struct Bench : QueueNeighbours { // whose own hints are those of the part
     // KV of these tokens, held by a table or given back.
     kv::BlockTable compute(const std::vector<TokenId>& tokens) {
         kv::BlockTable t;
-        kv.adopt_prefix(t, tokens);
-        if (!kv.grow(t, static_cast<uint32_t>(tokens.size()))) throw std::runtime_error("too few pages");
-        kv.cache_full_blocks(t, tokens);
+        kv.prefixes().adopt(t, tokens);
+        if (!kv.tables().grow(t, static_cast<uint32_t>(tokens.size()))) throw std::runtime_error("too few pages");
+        kv.prefixes().cache_full_blocks(t, tokens);
         return t;
     }
     const pb_sequence& shown(const Sequence& s) {
@@ -57,7 +57,7 @@ TEST(Hints, FollowTheCacheBetweenPlans) {
     b.hints.update();
     EXPECT_EQ(b.shown(s).cached_tokens, 8u);
     EXPECT_EQ(b.shown(s).cached_pages_in_use, 2u);
-    b.kv.release(held);
+    b.kv.tables().release(held);
     b.hints.update();
     EXPECT_EQ(b.shown(s).cached_tokens, 8u);
     EXPECT_EQ(b.shown(s).cached_pages_in_use, 0u) << "they are free, and would be taken";
@@ -72,7 +72,7 @@ TEST(Hints, OfOneThatReadsNoPrefixesAreNone) {
     Sequence& s = b.wait(std::move(made));
     b.hints.update();
     EXPECT_EQ(b.shown(s).cached_tokens, 0u);
-    EXPECT_EQ(b.kv.watch().count(), 0u);
+    EXPECT_EQ(b.kv.prefixes().watched().count(), 0u);
 }
 
 TEST(Hints, OfOneInHostMemoryAreItsTokensThere) {
@@ -80,7 +80,7 @@ TEST(Hints, OfOneInHostMemoryAreItsTokensThere) {
     w.slots = 4;
     Bench b(std::move(w));
     Sequence& s = b.run(9, 9);
-    ASSERT_TRUE(b.kv.swap_out(s.table, 9, s.swapped));
+    ASSERT_TRUE(b.kv.swap().out(s.table, 9, s.swapped));
     s.computed = 0;
     b.admission.leave(s);
     b.admission.put_first(s);
@@ -94,14 +94,14 @@ TEST(Hints, OfASiblingAreThePromptThatItMayShare) {
     const auto all = b.add_siblings(2, 7);
     b.admission.leave(*all[0]);
     b.sequences.run(*all[0]);
-    ASSERT_TRUE(b.kv.grow(all[0]->table, 7));
+    ASSERT_TRUE(b.kv.tables().grow(all[0]->table, 7));
     all[0]->computed = 7;
     b.admission.put_last(*all[1]);
     EXPECT_EQ(b.shown(*all[1]).cached_tokens, 6u);
     EXPECT_EQ(b.shown(*all[1]).tokens_until_next_page, 4u)
         << "one full page is shared; the last, which is not full, is copied";
     b.admission.leave(*all[0]);
-    b.kv.release(all[0]->table);
+    b.kv.tables().release(all[0]->table);
     b.hints.refresh_siblings(all[0]->id);
     EXPECT_EQ(b.shown(*all[1]).cached_tokens, 0u);
     EXPECT_EQ(b.shown(*all[1]).tokens_until_next_page, 0u);
@@ -114,11 +114,11 @@ TEST(Hints, OfASiblingEndWhereAWindowSlidesPastThePrompt) {
     const auto all = b.add_siblings(2, 7);
     b.admission.leave(*all[0]);
     b.sequences.run(*all[0]);
-    ASSERT_TRUE(b.kv.grow(all[0]->table, 16));
+    ASSERT_TRUE(b.kv.tables().grow(all[0]->table, 16));
     all[0]->computed = 7;
     b.admission.put_last(*all[1]);
     EXPECT_EQ(b.shown(*all[1]).cached_tokens, 6u);
-    b.kv.pass(all[0]->table, 15);
+    b.kv.tables().pass(all[0]->table, 15);
     b.hints.update();
     EXPECT_EQ(b.shown(*all[1]).cached_tokens, 0u);
 }
@@ -160,7 +160,7 @@ TEST(Hints, OfTheFirstThatWaitEqualALookUpUnderRandomUse) {
                 break;
             default:
                 if (held.empty()) break;
-                b.kv.release(held.front().first);
+                b.kv.tables().release(held.front().first);
                 held.erase(held.begin());
         }
         b.hints.update();
@@ -168,7 +168,7 @@ TEST(Hints, OfTheFirstThatWaitEqualALookUpUnderRandomUse) {
         const size_t watched = std::min<size_t>(records.size(), kv::PrefixWatch::kMaxPrompts);
         for (size_t i = 0; i < watched; ++i) {
             const Sequence& s = *b.sequences.find(records[i].id);
-            const kv::CachedPrefix now = b.kv.cached_prefix(s.tokens);
+            const kv::CachedPrefix now = b.kv.prefixes().cached(s.tokens);
             ASSERT_EQ(records[i].cached_tokens, now.tokens) << "step " << step << ", place " << i;
             ASSERT_EQ(records[i].cached_pages_in_use, now.pages_in_use) << "step " << step << ", place " << i;
             found += now.tokens > 0;

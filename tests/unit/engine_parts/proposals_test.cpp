@@ -269,7 +269,7 @@ TEST(Proposals, GiveUpWhatAWindowHasPassed) {
 TEST(Proposals, LingeringPagesComeBackAtTheEnd) {
     Bench b;
     auto s = sequence(9, 4);
-    ASSERT_TRUE(b.kv.grow(s->table, 4));
+    ASSERT_TRUE(b.kv.tables().grow(s->table, 4));
     b.part.linger(std::move(s));
     EXPECT_EQ(b.part.lingering().size(), 1u);
     b.part.release_lingering();
@@ -288,7 +288,7 @@ TEST(Proposals, ByAnAdaptiveLengthAreAsLongAsItChooses) {
         b.part.propose();
         lengths.push_back(b.report().draft_length);
         drafted.push_back(s.drafts);
-        b.kv.release(s.table);
+        b.kv.tables().release(s.table);
         b.admission.leave(s);
         b.sequences.remove(s.id);
     }

@@ -55,8 +55,8 @@ TEST(StepSummary, CountsPagesByWhatTheyKeepAndWhatIsEmptyInThem) {
     w.slots = 6;
     Bench b(std::move(w));
     Sequence &s = b.run(12, 10), &swapped = b.run(4, 4);
-    b.kv.pass(s.table, 10);
-    ASSERT_TRUE(b.kv.swap_out(swapped.table, 4, swapped.swapped));
+    b.kv.tables().pass(s.table, 10);
+    ASSERT_TRUE(b.kv.swap().out(swapped.table, 4, swapped.swapped));
     b.admission.leave(swapped);
     b.part.note_state();
     EXPECT_EQ(b.report().total_pages, 16u);
@@ -76,8 +76,8 @@ TEST(StepSummary, CountsThePagesThatTheCacheLostSinceTheStepBefore) {
     Bench b(std::move(w));
     const auto fill = [&](uint32_t pages) { // all of them, with KV that can be found again
         Sequence& s = b.run(4 * pages, 4 * pages);
-        b.kv.cache_full_blocks(s.table, s.tokens);
-        b.kv.release(s.table);
+        b.kv.prefixes().cache_full_blocks(s.table, s.tokens);
+        b.kv.tables().release(s.table);
     };
     fill(2);
     b.part.note_state();

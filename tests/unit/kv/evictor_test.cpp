@@ -48,23 +48,23 @@ std::vector<int32_t> tokens(int count, int first = 0) {
 
 BlockTable computed(KvCache& cache, const std::vector<int32_t>& prompt) {
     BlockTable t;
-    cache.note_hits(t, cache.adopt_prefix(t, prompt));
-    EXPECT_TRUE(cache.grow(t, static_cast<uint32_t>(prompt.size())));
-    cache.cache_full_blocks(t, prompt);
+    cache.prefixes().note_hits(t, cache.prefixes().adopt(t, prompt));
+    EXPECT_TRUE(cache.tables().grow(t, static_cast<uint32_t>(prompt.size())));
+    cache.prefixes().cache_full_blocks(t, prompt);
     return t;
 }
 
 // Blocks of three texts of two blocks each, all cached; two blocks are empty.
 struct Filled {
     Filled() {
-        cache.evict_by(player);
+        cache.eviction().evict_by(player);
         for (int i = 0; i < 3; ++i) {
             BlockTable t = computed(cache, tokens(8, 100 * i));
             pages.push_back(t.pages[0]);
-            cache.release(t);
+            cache.tables().release(t);
         }
     }
-    uint32_t found(int text) const { return cache.count_cached(tokens(9, 100 * text)); }
+    uint32_t found(int text) const { return cache.prefixes().count_cached(tokens(9, 100 * text)); }
 
     Player player;
     KvCache cache{8, 4, PrefixCaching::kOn, "m"};
@@ -75,7 +75,7 @@ TEST(Evictor, ChoosesOnceForAllBlocksThatAreWanted) {
     Filled f;
     f.player.next = {f.pages[1][1], f.pages[1][0]};
     BlockTable t;
-    ASSERT_TRUE(f.cache.grow(t, 16)); // two empty blocks, and two that are evicted
+    ASSERT_TRUE(f.cache.tables().grow(t, 16)); // two empty blocks, and two that are evicted
     EXPECT_EQ(f.player.wanted, std::vector<size_t>{2});
     EXPECT_EQ(f.found(0), 8u);
     EXPECT_EQ(f.found(1), 0u);
@@ -88,10 +88,10 @@ TEST(Evictor, ChoosesOnceForAllBlocksThatAreWanted) {
 TEST(Evictor, WhatItNamesWronglyGoesByAge) {
     Filled f;
     BlockTable held;
-    f.cache.adopt_prefix(held, tokens(9, 200));
+    f.cache.prefixes().adopt(held, tokens(9, 200));
     f.player.next = {f.pages[2][0], f.pages[1][1], 99, -1, f.pages[1][1]};
     BlockTable t;
-    ASSERT_TRUE(f.cache.grow(t, 24)); // two empty ones and four more, which is all that is cached
+    ASSERT_TRUE(f.cache.tables().grow(t, 24)); // two empty ones and four more, which is all that is cached
     EXPECT_EQ(f.player.refusals, (std::vector<BlockId>{f.pages[2][0], 99, -1}));
     EXPECT_EQ(f.cache.pool().eviction().chosen_evictions(), 1u);
     EXPECT_EQ(t.pages[0], (std::vector<BlockId>{t.pages[0][0], t.pages[0][1], f.pages[1][1], f.pages[0][1],
@@ -104,10 +104,10 @@ TEST(Evictor, WhatItNamesWronglyGoesByAge) {
 
 TEST(Evictor, HearsOfABlocksPlaceItsHitsAndItsTime) {
     Filled f;
-    f.cache.set_time(7000);
+    f.cache.residencies().set_time(7000);
     BlockTable t = computed(f.cache, tokens(13)); // of which 8 tokens are found
     EXPECT_FALSE(f.player.pages.contains(f.pages[0][0]));
-    f.cache.release(t);
+    f.cache.tables().release(t);
     const CachedPage first = f.player.pages.at(f.pages[0][0]), second = f.player.pages.at(f.pages[0][1]);
     EXPECT_EQ(first.parent, kNoBlock);
     EXPECT_EQ(second.parent, f.pages[0][0]);
@@ -121,30 +121,30 @@ TEST(Evictor, HearsOfABlocksPlaceItsHitsAndItsTime) {
 
 TEST(Evictor, HearsOfClearedAndOverwrittenBlocks) {
     Filled f;
-    ASSERT_TRUE(f.cache.reset_prefixes());
+    ASSERT_TRUE(f.cache.prefixes().reset());
     EXPECT_TRUE(f.player.pages.empty());
     EXPECT_EQ(f.player.removals, 6u);
     BlockTable t = computed(f.cache, tokens(8));
-    f.cache.forget(t);
+    f.cache.prefixes().forget(t);
     EXPECT_EQ(f.player.removals, 8u);
-    f.cache.release(t);
+    f.cache.tables().release(t);
     EXPECT_TRUE(f.player.pages.empty());
 }
 
 TEST(Evictor, OfEqualBlocksOnlyOneIsCached) {
     Player player;
     KvCache cache(8, 4, PrefixCaching::kOn, "m");
-    cache.evict_by(player);
+    cache.eviction().evict_by(player);
     BlockTable a, b;
     for (BlockTable* t : {&a, &b}) {
-        ASSERT_TRUE(cache.grow(*t, 8));
-        cache.cache_full_blocks(*t, tokens(8));
+        ASSERT_TRUE(cache.tables().grow(*t, 8));
+        cache.prefixes().cache_full_blocks(*t, tokens(8));
     }
-    cache.release(a);
-    cache.release(b);
+    cache.tables().release(a);
+    cache.tables().release(b);
     EXPECT_EQ(player.pages.size(), 2u);
     EXPECT_EQ(cache.pool().cached(), 2u);
-    EXPECT_EQ(cache.count_cached(tokens(9)), 8u);
+    EXPECT_EQ(cache.prefixes().count_cached(tokens(9)), 8u);
 }
 
 // Requests come, go, are offloaded and brought back, at random.
@@ -159,7 +159,7 @@ class RandomRequests {
         else if (kind == 5 && !held_.empty()) pass_window();
         else if (kind == 6 && !held_.empty()) offload();
         else if (kind == 7 && !swapped_.empty()) bring_back();
-        else if (kind == 8 && !held_.empty() && below_(4) == 0) cache_.forget(held_.back().first);
+        else if (kind == 8 && !held_.empty() && below_(4) == 0) cache_.prefixes().forget(held_.back().first);
     }
     Result<> audit() const {
         std::vector<const BlockTable*> tables;
@@ -173,31 +173,31 @@ class RandomRequests {
         for (size_t n = below_(6); n > 0; --n) text.insert(text.end(), 4, static_cast<int32_t>(below_(2)));
         text.insert(text.end(), 1 + below_(4), 7);
         BlockTable t;
-        cache_.note_hits(t, cache_.adopt_prefix(t, text));
-        if (cache_.grow(t, static_cast<uint32_t>(text.size()))) cache_.cache_full_blocks(t, text);
+        cache_.prefixes().note_hits(t, cache_.prefixes().adopt(t, text));
+        if (cache_.tables().grow(t, static_cast<uint32_t>(text.size()))) cache_.prefixes().cache_full_blocks(t, text);
         held_.emplace_back(std::move(t), text);
     }
     void end() {
         const size_t i = below_(held_.size());
-        below_(3) ? cache_.release(held_[i].first) : cache_.discard(held_[i].first);
+        below_(3) ? cache_.tables().release(held_[i].first) : cache_.tables().discard(held_[i].first);
         held_.erase(held_.begin() + static_cast<ptrdiff_t>(i));
     }
     void pass_window() {
         auto& [t, text] = held_[below_(held_.size())];
-        cache_.pass(t, std::min(cache_.capacity(t), static_cast<uint32_t>(text.size())));
+        cache_.tables().pass(t, std::min(cache_.shape().capacity(t), static_cast<uint32_t>(text.size())));
     }
     void offload() {
         auto& [t, text] = held_.back();
         SwappedTable out;
-        if (t.held == 0 || !cache_.swap_out(t, static_cast<uint32_t>(text.size()), out)) return;
+        if (t.held == 0 || !cache_.swap().out(t, static_cast<uint32_t>(text.size()), out)) return;
         swapped_.emplace_back(std::move(out), text);
         held_.pop_back();
     }
     void bring_back() {
         BlockTable t;
         auto& [slots, text] = swapped_.back();
-        if (!cache_.swap_in(slots, text, slots.tokens + 1, t)) return;
-        cache_.drop(slots);
+        if (!cache_.swap().in(slots, text, slots.tokens + 1, t)) return;
+        cache_.swap().drop(slots);
         held_.emplace_back(std::move(t), text);
         swapped_.pop_back();
     }
@@ -214,7 +214,7 @@ class RandomChoices : public ::testing::TestWithParam<std::vector<GroupSpec>> {}
 TEST_P(RandomChoices, LeaveThePoolSound) {
     Player player;
     KvCache cache(24, 4, PrefixCaching::kOn, "m", GetParam(), 12);
-    cache.evict_by(player);
+    cache.eviction().evict_by(player);
     uint64_t draws = 0;
     const auto below = [&](size_t n) -> size_t { return draw(9, draws++, Stream::kTest, 0)[0] % n; };
     RandomRequests requests(cache, below);

@@ -129,9 +129,9 @@ const GroupSpec kFull{}, kWindow{GroupKind::kSliding, 6}, kState{GroupKind::kRec
 
 BlockTable computed(KvCache& cache, const std::vector<int32_t>& prompt) {
     BlockTable t;
-    const uint32_t hit = cache.adopt_prefix(t, prompt);
-    EXPECT_TRUE(cache.grow(t, static_cast<uint32_t>(prompt.size())));
-    cache.cache_full_blocks(t, prompt);
+    const uint32_t hit = cache.prefixes().adopt(t, prompt);
+    EXPECT_TRUE(cache.tables().grow(t, static_cast<uint32_t>(prompt.size())));
+    cache.prefixes().cache_full_blocks(t, prompt);
     EXPECT_LT(hit, prompt.size());
     return t;
 }
@@ -139,15 +139,15 @@ BlockTable computed(KvCache& cache, const std::vector<int32_t>& prompt) {
 TEST(KvGroups, ABlockOfTokensTakesAPageOfEachGroup) {
     KvCache cache(8, 4, PrefixCaching::kOn, "m", {kFull, kWindow});
     BlockTable t;
-    ASSERT_TRUE(cache.grow(t, 9));
+    ASSERT_TRUE(cache.tables().grow(t, 9));
     EXPECT_EQ(t.blocks, 3u);
     EXPECT_EQ(t.held, 6u);
     EXPECT_EQ(cache.used(GroupKind::kFull), 3u);
     EXPECT_EQ(cache.used(GroupKind::kSliding), 3u);
-    EXPECT_FALSE(cache.grow(t, 17)); // two blocks more need four pages
+    EXPECT_FALSE(cache.tables().grow(t, 17)); // two blocks more need four pages
     EXPECT_EQ(t.blocks, 3u);
-    EXPECT_EQ(cache.fitting(t, 9, 20), 7u); // one block of two pages
-    cache.release(t);
+    EXPECT_EQ(cache.tables().fitting(t, 9, 20), 7u); // one block of two pages
+    cache.tables().release(t);
     EXPECT_EQ(cache.pool().free(), 8u);
     EXPECT_EQ(cache.used(GroupKind::kSliding), 0u);
 }
@@ -155,89 +155,89 @@ TEST(KvGroups, ABlockOfTokensTakesAPageOfEachGroup) {
 TEST(KvGroups, AWindowGivesBackWhatNoTokenToComeSees) {
     KvCache cache(16, 4, PrefixCaching::kOff, "m", {kFull, kWindow});
     BlockTable t;
-    ASSERT_TRUE(cache.grow(t, 16));
-    cache.pass(t, 8); // token 8 sees 3 to 8
+    ASSERT_TRUE(cache.tables().grow(t, 16));
+    cache.tables().pass(t, 8); // token 8 sees 3 to 8
     EXPECT_EQ(t.held, 8u);
-    cache.pass(t, 9); // token 9 sees 4 to 9
+    cache.tables().pass(t, 9); // token 9 sees 4 to 9
     EXPECT_EQ(t.held, 7u);
     EXPECT_EQ(t.pages[1][0], kNoBlock);
     EXPECT_NE(t.pages[0][0], kNoBlock);
-    cache.pass(t, 16); // 11 to 16
+    cache.tables().pass(t, 16); // 11 to 16
     EXPECT_EQ(cache.used(GroupKind::kSliding), 2u);
     EXPECT_EQ(cache.used(GroupKind::kFull), 4u);
-    cache.release(t);
+    cache.tables().release(t);
     EXPECT_EQ(cache.pool().free(), 16u);
 }
 
 TEST(KvGroups, AWindowHitsWithItsLastBlocksOnly) {
     KvCache cache(8, 4, PrefixCaching::kOn, "m", {kWindow});
     BlockTable a = computed(cache, tokens(20));
-    cache.pass(a, 20);
+    cache.tables().pass(a, 20);
     EXPECT_EQ(cache.pool().cached(), 3u);
     BlockTable other;
-    ASSERT_TRUE(cache.grow(other, 24)); // takes the blocks that were passed
+    ASSERT_TRUE(cache.tables().grow(other, 24)); // takes the blocks that were passed
     EXPECT_EQ(cache.pool().eviction().evictions(), 3u);
     BlockTable b;
-    EXPECT_EQ(cache.adopt_prefix(b, tokens(21)), 20u);
+    EXPECT_EQ(cache.prefixes().adopt(b, tokens(21)), 20u);
     EXPECT_EQ(b.held, 2u); // token 20 sees 15 to 20
     EXPECT_EQ(b.pages[0][2], kNoBlock);
     EXPECT_EQ(b.pages[0][3], a.pages[0][3]);
-    EXPECT_EQ(cache.count_cached(tokens(17)), 0u); // token 16 sees 11 to 16, and block 2 has gone
+    EXPECT_EQ(cache.prefixes().count_cached(tokens(17)), 0u); // token 16 sees 11 to 16, and block 2 has gone
 }
 
 TEST(KvGroups, OfWhatAWindowHasPassedTheDeepestIsReusedFirst) {
     KvCache cache(8, 4, PrefixCaching::kOn, "m", {kWindow});
     BlockTable a = computed(cache, tokens(24)), other;
-    cache.pass(a, 24); // four of six blocks
-    ASSERT_TRUE(cache.grow(other, 16)); // the two that were never used, and two of those
-    EXPECT_EQ(cache.count_cached(tokens(9)), 8u);
-    cache.release(a);
-    cache.release(other);
+    cache.tables().pass(a, 24); // four of six blocks
+    ASSERT_TRUE(cache.tables().grow(other, 16)); // the two that were never used, and two of those
+    EXPECT_EQ(cache.prefixes().count_cached(tokens(9)), 8u);
+    cache.tables().release(a);
+    cache.tables().release(other);
 }
 
 TEST(KvGroups, AHitNeedsEveryGroup) {
     KvCache cache(10, 4, PrefixCaching::kOn, "m", {kFull, kWindow});
     BlockTable a = computed(cache, tokens(16));
-    cache.release(a); // the deepest blocks are the first to be reused
+    cache.tables().release(a); // the deepest blocks are the first to be reused
     BlockTable other;
-    ASSERT_TRUE(cache.grow(other, 4)); // the two that were never used
-    EXPECT_EQ(cache.count_cached(tokens(17)), 16u);
-    ASSERT_TRUE(cache.grow(other, 8));
-    EXPECT_EQ(cache.count_cached(tokens(17)), 12u);
+    ASSERT_TRUE(cache.tables().grow(other, 4)); // the two that were never used
+    EXPECT_EQ(cache.prefixes().count_cached(tokens(17)), 16u);
+    ASSERT_TRUE(cache.tables().grow(other, 8));
+    EXPECT_EQ(cache.prefixes().count_cached(tokens(17)), 12u);
     EXPECT_EQ(cache.pool().eviction().evictions(), 2u);
 }
 
 TEST(KvGroups, WhatOthersHoldTooDoesNotComeFree) {
     KvCache cache(12, 4, PrefixCaching::kOn, "m", {kFull, kWindow});
     BlockTable a = computed(cache, tokens(16));
-    EXPECT_EQ(cache.pages_freed_if_preempted(a), 8u);
+    EXPECT_EQ(cache.tables().pages_freed_if_preempted(a), 8u);
     BlockTable b = computed(cache, tokens(16)); // shares three blocks; token 12 sees 7 to 12
     EXPECT_EQ(b.held, 3u + 2u + 2u);
-    EXPECT_EQ(cache.pages_freed_if_preempted(b), 2u);
-    EXPECT_EQ(cache.pages_freed_if_preempted(a), 8u - 5u);
-    cache.pass(a, 16);
+    EXPECT_EQ(cache.tables().pages_freed_if_preempted(b), 2u);
+    EXPECT_EQ(cache.tables().pages_freed_if_preempted(a), 8u - 5u);
+    cache.tables().pass(a, 16);
     EXPECT_EQ(cache.pool().references(b.pages[1][2]), 2u);
-    cache.release(a);
-    cache.release(b);
+    cache.tables().release(a);
+    cache.tables().release(b);
     EXPECT_EQ(cache.pool().free(), 12u);
     EXPECT_EQ(cache.used(GroupKind::kFull) + cache.used(GroupKind::kSliding), 0u);
 }
 
 TEST(KvGroups, AStateIsOnePageOfASequenceAndPreventsSharing) {
     KvCache cache(8, 4, PrefixCaching::kOn, "m", {kState, kFull, kState});
-    EXPECT_FALSE(cache.caches_prefixes());
-    EXPECT_EQ(cache.state_pages(), 2u);
+    EXPECT_FALSE(cache.prefixes().enabled());
+    EXPECT_EQ(cache.shape().state_pages(), 2u);
     BlockTable t;
-    EXPECT_EQ(cache.fitting(t, 0, 100), 24u); // six blocks beside two states
-    ASSERT_TRUE(cache.grow(t, 4));
+    EXPECT_EQ(cache.tables().fitting(t, 0, 100), 24u); // six blocks beside two states
+    ASSERT_TRUE(cache.tables().grow(t, 4));
     EXPECT_EQ(t.held, 3u);
-    ASSERT_TRUE(cache.grow(t, 8));
+    ASSERT_TRUE(cache.tables().grow(t, 8));
     EXPECT_EQ(t.held, 4u);
     EXPECT_EQ(cache.used(GroupKind::kRecurrent), 2u);
     BlockTable late;
-    EXPECT_EQ(cache.fitting(late, 0, 5), 5u);
-    EXPECT_EQ(cache.fitting(late, 0, 9), 8u);
-    cache.release(t);
+    EXPECT_EQ(cache.tables().fitting(late, 0, 5), 5u);
+    EXPECT_EQ(cache.tables().fitting(late, 0, 9), 8u);
+    cache.tables().release(t);
     EXPECT_EQ(cache.pool().free(), 8u);
     EXPECT_EQ(cache.used(GroupKind::kRecurrent), 0u);
 }
@@ -245,11 +245,11 @@ TEST(KvGroups, AStateIsOnePageOfASequenceAndPreventsSharing) {
 TEST(KvGroups, StatesAloneTakeNoPagesOfTokens) {
     KvCache cache(3, 4, PrefixCaching::kOff, "m", {kState, kState});
     BlockTable a, b;
-    ASSERT_TRUE(cache.grow(a, 1000));
+    ASSERT_TRUE(cache.tables().grow(a, 1000));
     EXPECT_EQ(a.held, 2u);
-    EXPECT_EQ(cache.fitting(a, 1000, 1000), 1000u);
-    EXPECT_EQ(cache.fitting(b, 0, 1), 0u);
-    EXPECT_FALSE(cache.grow(b, 1));
+    EXPECT_EQ(cache.tables().fitting(a, 1000, 1000), 1000u);
+    EXPECT_EQ(cache.tables().fitting(b, 0, 1), 0u);
+    EXPECT_FALSE(cache.tables().grow(b, 1));
     EXPECT_EQ(b.held, 0u);
 }
 

@@ -22,7 +22,7 @@ KvCache cache_of(uint32_t blocks, uint32_t slots, PrefixCaching caching = Prefix
 
 BlockTable grown(KvCache& cache, uint32_t count) {
     BlockTable t;
-    EXPECT_TRUE(cache.grow(t, count));
+    EXPECT_TRUE(cache.tables().grow(t, count));
     return t;
 }
 
@@ -31,15 +31,15 @@ TEST(KvSwap, PagesOfComputedTokensBecomeSlotsAndAllAreGivenBack) {
     BlockTable t = grown(cache, 20);
     const std::vector<BlockId> pages = t.pages[0];
     SwappedTable out;
-    ASSERT_TRUE(cache.swap_out(t, 9, out));
+    ASSERT_TRUE(cache.swap().out(t, 9, out));
     EXPECT_EQ(cache.pool().free(), 8u);
-    EXPECT_EQ(cache.swap_space().used(), 3u) << "two blocks had no computed token";
-    ASSERT_EQ(cache.copies().size(), 3u);
+    EXPECT_EQ(cache.swap().space().used(), 3u) << "two blocks had no computed token";
+    ASSERT_EQ(cache.copies().copies().size(), 3u);
     for (size_t i = 0; i < 3; ++i)
-        EXPECT_EQ(cache.copies()[i], (PageCopy{out.slots.pages[0][i], pages[i], Way::kToHost}));
+        EXPECT_EQ(cache.copies().copies()[i], (PageCopy{out.slots.pages[0][i], pages[i], Way::kToHost}));
     EXPECT_EQ(out.tokens, 9u);
-    cache.drop(out);
-    EXPECT_EQ(cache.swap_space().free(), 5u);
+    cache.swap().drop(out);
+    EXPECT_EQ(cache.swap().space().free(), 5u);
     EXPECT_TRUE(out.empty());
 }
 
@@ -47,11 +47,11 @@ TEST(KvSwap, WithoutEnoughSlotsNothingChanges) {
     KvCache cache = cache_of(8, 2);
     BlockTable t = grown(cache, 9);
     SwappedTable out;
-    EXPECT_FALSE(cache.swap_out(t, 9, out));
+    EXPECT_FALSE(cache.swap().out(t, 9, out));
     EXPECT_TRUE(out.empty());
-    EXPECT_TRUE(cache.copies().empty());
+    EXPECT_TRUE(cache.copies().copies().empty());
     EXPECT_EQ(t.held, 3u);
-    EXPECT_EQ(cache.swap_space().free(), 2u);
+    EXPECT_EQ(cache.swap().space().free(), 2u);
     EXPECT_EQ(cache.pool().used(), 3u);
 }
 
@@ -59,67 +59,67 @@ TEST(KvSwap, ComesBackWithRoomForMoreOrNotAtAll) {
     KvCache cache = cache_of(4, 4);
     BlockTable t = grown(cache, 8);
     SwappedTable out;
-    ASSERT_TRUE(cache.swap_out(t, 8, out));
-    cache.forget_copies();
+    ASSERT_TRUE(cache.swap().out(t, 8, out));
+    cache.copies().clear();
     BlockTable other = grown(cache, 5); // two pages are left
-    EXPECT_FALSE(cache.swap_in(out, tokens(9), 9, t));
-    EXPECT_TRUE(cache.copies().empty());
+    EXPECT_FALSE(cache.swap().in(out, tokens(9), 9, t));
+    EXPECT_TRUE(cache.copies().copies().empty());
     EXPECT_EQ(t.held, 0u);
     EXPECT_EQ(cache.pool().free(), 2u);
-    cache.release(other);
-    ASSERT_TRUE(cache.swap_in(out, tokens(9), 9, t));
+    cache.tables().release(other);
+    ASSERT_TRUE(cache.swap().in(out, tokens(9), 9, t));
     EXPECT_EQ(t.blocks, 3u);
     EXPECT_EQ(t.held, 3u);
-    ASSERT_EQ(cache.copies().size(), 2u);
+    ASSERT_EQ(cache.copies().copies().size(), 2u);
     for (size_t i = 0; i < 2; ++i)
-        EXPECT_EQ(cache.copies()[i], (PageCopy{t.pages[0][i], out.slots.pages[0][i], Way::kToDevice}));
-    EXPECT_EQ(cache.swap_space().used(), 2u) << "until it is sure that they are not needed";
+        EXPECT_EQ(cache.copies().copies()[i], (PageCopy{t.pages[0][i], out.slots.pages[0][i], Way::kToDevice}));
+    EXPECT_EQ(cache.swap().space().used(), 2u) << "until it is sure that they are not needed";
 }
 
 TEST(KvSwap, BlocksThatCanStillBeFoundAreSharedAndNotCopied) {
     KvCache cache = cache_of(6, 6, PrefixCaching::kOn);
     const auto text = tokens(12);
     BlockTable t = grown(cache, 12);
-    cache.cache_full_blocks(t, text);
+    cache.prefixes().cache_full_blocks(t, text);
     const std::vector<BlockId> pages = t.pages[0];
     SwappedTable out;
-    ASSERT_TRUE(cache.swap_out(t, 12, out));
+    ASSERT_TRUE(cache.swap().out(t, 12, out));
     BlockTable other = grown(cache, 16); // takes the three that were never used, and the deepest of the text
-    cache.forget_copies();
-    ASSERT_FALSE(cache.swap_in(out, text, 12, t)) << "one page is lacking";
+    cache.copies().clear();
+    ASSERT_FALSE(cache.swap().in(out, text, 12, t)) << "one page is lacking";
     EXPECT_EQ(cache.pool().free(), 2u);
-    cache.release(other);
-    ASSERT_TRUE(cache.swap_in(out, text, 12, t));
-    EXPECT_EQ(cache.copies().size(), 1u);
+    cache.tables().release(other);
+    ASSERT_TRUE(cache.swap().in(out, text, 12, t));
+    EXPECT_EQ(cache.copies().copies().size(), 1u);
     EXPECT_EQ(t.pages[0][0], pages[0]);
     EXPECT_EQ(t.pages[0][1], pages[1]);
-    cache.cache_full_blocks(t, text);
+    cache.prefixes().cache_full_blocks(t, text);
     EXPECT_EQ(t.keys.size(), 3u);
-    EXPECT_EQ(cache.count_cached(tokens(13)), 12u) << "what came back can be found again";
+    EXPECT_EQ(cache.prefixes().count_cached(tokens(13)), 12u) << "what came back can be found again";
 }
 
 TEST(KvSwap, WindowsAndStatesGoWithTheRest) {
     const std::vector<GroupSpec> groups = {{GroupKind::kFull, 0}, {GroupKind::kSliding, 6}, {GroupKind::kRecurrent, 0}};
     KvCache cache = cache_of(20, 20, PrefixCaching::kOff, groups);
     BlockTable t = grown(cache, 20);
-    cache.pass(t, 18);
+    cache.tables().pass(t, 18);
     const uint32_t held = t.held;
     EXPECT_EQ(held, 5u + 2u + 1u);
     SwappedTable out;
-    ASSERT_TRUE(cache.swap_out(t, 18, out));
-    EXPECT_EQ(cache.copies().size(), held);
+    ASSERT_TRUE(cache.swap().out(t, 18, out));
+    EXPECT_EQ(cache.copies().copies().size(), held);
     EXPECT_EQ(cache.pool().used(), 0u);
-    cache.forget_copies();
-    ASSERT_TRUE(cache.swap_in(out, tokens(20), 19, t));
-    EXPECT_EQ(cache.copies().size(), held);
+    cache.copies().clear();
+    ASSERT_TRUE(cache.swap().in(out, tokens(20), 19, t));
+    EXPECT_EQ(cache.copies().copies().size(), held);
     EXPECT_EQ(t.passed, (std::vector<uint32_t>{0, 3, 0}));
     EXPECT_EQ(t.pages[1][2], kNoBlock);
     EXPECT_EQ(cache.used(GroupKind::kRecurrent), 1u);
     EXPECT_EQ(cache.used(GroupKind::kSliding), 2u);
-    cache.drop(out);
-    cache.release(t);
+    cache.swap().drop(out);
+    cache.tables().release(t);
     EXPECT_EQ(cache.pool().used(), 0u);
-    EXPECT_EQ(cache.swap_space().used(), 0u);
+    EXPECT_EQ(cache.swap().space().used(), 0u);
 }
 
 }  // namespace

@@ -17,47 +17,47 @@ std::vector<int32_t> tokens(size_t count, int32_t token = 1) { return std::vecto
 
 BlockTable computed(KvCache& cache, const std::vector<int32_t>& prompt) {
     BlockTable t;
-    cache.adopt_prefix(t, prompt);
-    EXPECT_TRUE(cache.grow(t, static_cast<uint32_t>(prompt.size())));
-    cache.cache_full_blocks(t, prompt);
+    cache.prefixes().adopt(t, prompt);
+    EXPECT_TRUE(cache.tables().grow(t, static_cast<uint32_t>(prompt.size())));
+    cache.prefixes().cache_full_blocks(t, prompt);
     return t;
 }
 
 TEST(PrefixWatch, FollowsBlocksThatAreCachedTakenGivenBackAndEvicted) {
     KvCache cache(4, 4, PrefixCaching::kOn, "m");
     const auto prompt = tokens(13);
-    const size_t slot = cache.watch_prefix(prompt).value();
+    const size_t slot = cache.prefixes().watch(prompt).value();
     const auto now = [&] {
-        cache.watch().update();
-        return cache.watch().prefix(slot);
+        cache.prefixes().watched().update();
+        return cache.prefixes().watched().prefix(slot);
     };
     EXPECT_EQ(now(), (CachedPrefix{0, 0}));
     BlockTable t = computed(cache, tokens(8));
     EXPECT_EQ(now(), (CachedPrefix{8, 2})) << "in use, so taking them takes no free block";
-    cache.release(t);
+    cache.tables().release(t);
     EXPECT_EQ(now(), (CachedPrefix{8, 0}));
     t = computed(cache, tokens(13));
     EXPECT_EQ(now(), (CachedPrefix{12, 3})) << "the last token is to be computed";
-    cache.release(t);
-    ASSERT_TRUE(cache.grow(t, 8)); // the one that is partly full, and the deepest of the others
+    cache.tables().release(t);
+    ASSERT_TRUE(cache.tables().grow(t, 8)); // the one that is partly full, and the deepest of the others
     EXPECT_EQ(now(), (CachedPrefix{8, 0}));
-    cache.release(t);
-    ASSERT_TRUE(cache.reset_prefixes());
+    cache.tables().release(t);
+    ASSERT_TRUE(cache.prefixes().reset());
     EXPECT_EQ(now(), (CachedPrefix{0, 0}));
-    cache.watch().remove(slot);
+    cache.prefixes().watched().remove(slot);
 }
 
 TEST(PrefixWatch, HasRoomForSoManyPrompts) {
     KvCache cache(4, 4, PrefixCaching::kOn, "m");
     const auto prompt = tokens(13);
-    for (size_t i = 0; i < PrefixWatch::kMaxPrompts; ++i) EXPECT_EQ(cache.watch_prefix(prompt), i);
-    EXPECT_EQ(cache.watch_prefix(prompt), std::nullopt);
-    cache.watch().remove(77);
-    EXPECT_EQ(cache.watch_prefix(prompt), 77u);
+    for (size_t i = 0; i < PrefixWatch::kMaxPrompts; ++i) EXPECT_EQ(cache.prefixes().watch(prompt), i);
+    EXPECT_EQ(cache.prefixes().watch(prompt), std::nullopt);
+    cache.prefixes().watched().remove(77);
+    EXPECT_EQ(cache.prefixes().watch(prompt), 77u);
     BlockTable t = computed(cache, prompt);
-    EXPECT_EQ(cache.watch().update().count(), PrefixWatch::kMaxPrompts);
-    EXPECT_TRUE(cache.watch().update().none()) << "nothing has happened since";
-    cache.release(t);
+    EXPECT_EQ(cache.prefixes().watched().update().count(), PrefixWatch::kMaxPrompts);
+    EXPECT_TRUE(cache.prefixes().watched().update().none()) << "nothing has happened since";
+    cache.tables().release(t);
 }
 
 class RandomBlocks : public ::testing::TestWithParam<std::vector<GroupSpec>> {};
@@ -82,31 +82,32 @@ TEST_P(RandomBlocks, AreFollowedExactly) {
         if (kind < 3) {
             const auto text = random_text();
             BlockTable t;
-            if (below(2)) cache.adopt_prefix(t, text); // else its blocks are the same as others
-            if (cache.grow(t, static_cast<uint32_t>(text.size()))) cache.cache_full_blocks(t, text);
+            if (below(2)) cache.prefixes().adopt(t, text); // else its blocks are the same as others
+            if (cache.tables().grow(t, static_cast<uint32_t>(text.size()))) cache.prefixes().cache_full_blocks(t, text);
             held.emplace_back(std::move(t), text);
         } else if (kind < 5 && !held.empty()) {
             const size_t i = below(static_cast<uint32_t>(held.size()));
-            cache.release(held[i].first);
+            cache.tables().release(held[i].first);
             held.erase(held.begin() + static_cast<ptrdiff_t>(i));
         } else if (kind == 5 && !held.empty()) {
             auto& [t, text] = held[below(static_cast<uint32_t>(held.size()))];
-            cache.pass(t, std::min(cache.capacity(t), static_cast<uint32_t>(text.size())));
+            cache.tables().pass(t, std::min(cache.shape().capacity(t), static_cast<uint32_t>(text.size())));
         } else if (kind == 6 && !held.empty()) {
-            if (below(4) == 0) cache.forget(held.back().first);
+            if (below(4) == 0) cache.prefixes().forget(held.back().first);
         } else {
             const size_t i = below(static_cast<uint32_t>(prompts.size()));
-            if (slots[i]) cache.watch().remove(*std::exchange(slots[i], std::nullopt));
-            else slots[i] = cache.watch_prefix(prompts[i]);
+            if (slots[i]) cache.prefixes().watched().remove(*std::exchange(slots[i], std::nullopt));
+            else slots[i] = cache.prefixes().watch(prompts[i]);
         }
         std::vector<CachedPrefix> before;
-        for (const auto& slot : slots) before.push_back(slot ? cache.watch().prefix(*slot) : CachedPrefix{});
-        const PrefixWatch::Prompts changed = cache.watch().update();
+        PrefixWatch& watched = cache.prefixes().watched();
+        for (const auto& slot : slots) before.push_back(slot ? watched.prefix(*slot) : CachedPrefix{});
+        const PrefixWatch::Prompts changed = cache.prefixes().watched().update();
         changes += static_cast<uint32_t>(changed.count());
         for (size_t i = 0; i < slots.size(); ++i) {
             if (!slots[i]) continue;
-            const CachedPrefix is = cache.cached_prefix(prompts[i]);
-            ASSERT_EQ(cache.watch().prefix(*slots[i]), is) << "step " << step << ", prompt " << i;
+            const CachedPrefix is = cache.prefixes().cached(prompts[i]);
+            ASSERT_EQ(cache.prefixes().watched().prefix(*slots[i]), is) << "step " << step << ", prompt " << i;
             ASSERT_EQ(changed[*slots[i]], before[i] != is) << "step " << step << ", prompt " << i;
             longest = std::max(longest, is.tokens);
             free_hits += is.tokens > 0 && is.pages_in_use == 0;

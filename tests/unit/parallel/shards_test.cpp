@@ -79,7 +79,7 @@ Result<> load(Rank& rank, const std::string& model, const pb_group* group) {
 std::vector<float> logits(runner::ModelRunner& runner, const std::vector<int32_t>& tokens, uint32_t cut) {
     kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner.grouping().groups);
     kv::BlockTable table;
-    EXPECT_TRUE(cache.grow(table, static_cast<uint32_t>(tokens.size())));
+    EXPECT_TRUE(cache.tables().grow(table, static_cast<uint32_t>(tokens.size())));
     std::vector<float> out;
     for (uint32_t done = 0; done < tokens.size();) {
         const uint32_t n = done < cut ? cut : static_cast<uint32_t>(tokens.size()) - done;

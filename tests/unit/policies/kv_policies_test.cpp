@@ -172,30 +172,30 @@ class Both : public kv::Evictor {
 
 // Texts that share beginnings come and go; some go on from others.
 void live(kv::KvCache& cache, kv::Evictor& evictor, uint64_t seed, const std::function<bool()>& failed) {
-    cache.evict_by(evictor);
+    cache.eviction().evict_by(evictor);
     uint64_t draws = 0, now_ns = 0;
     const auto below = [&](size_t n) { return draw(seed, draws++, Stream::kTest, 0)[0] % n; };
     std::vector<std::pair<kv::BlockTable, std::vector<int32_t>>> held;
     std::vector<std::vector<int32_t>> texts = {{}};
     for (uint32_t step = 0; step < 2500 && !failed(); ++step) {
-        cache.set_time(now_ns += 1'000'000 * below(2000));
+        cache.residencies().set_time(now_ns += 1'000'000 * below(2000));
         if (held.size() < 4 && below(2)) {
             std::vector<int32_t> text = texts[below(texts.size())];
             if (text.size() > 24) text.resize(below(24));
             for (size_t n = 1 + below(12); n > 0; --n) text.push_back(static_cast<int32_t>(below(3)));
             kv::BlockTable t;
-            cache.note_hits(t, cache.adopt_prefix(t, text));
-            if (cache.grow(t, static_cast<uint32_t>(text.size()))) cache.cache_full_blocks(t, text);
+            cache.prefixes().note_hits(t, cache.prefixes().adopt(t, text));
+            if (cache.tables().grow(t, static_cast<uint32_t>(text.size()))) cache.prefixes().cache_full_blocks(t, text);
             texts.size() < 12 ? texts.push_back(text) : (void)(texts[below(texts.size())] = text);
             held.emplace_back(std::move(t), std::move(text));
         } else if (!held.empty()) {
             const size_t i = below(held.size());
-            if (below(20) == 0) cache.forget(held[i].first);
-            cache.release(held[i].first);
+            if (below(20) == 0) cache.prefixes().forget(held[i].first);
+            cache.tables().release(held[i].first);
             held.erase(held.begin() + static_cast<ptrdiff_t>(i));
         }
     }
-    for (auto& [t, text] : held) cache.release(t);
+    for (auto& [t, text] : held) cache.tables().release(t);
 }
 
 void expect_as_model(const std::string& plugin, const host::Settings& settings, Model& model, uint64_t seed) {

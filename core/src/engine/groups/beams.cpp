@@ -104,12 +104,12 @@ Result<> BeamSearches::check(const Request& r) const {
                     " tokens that end an output: " + std::to_string(wanted) +
                     " candidates of each beam, expected at most " +
                     std::to_string(kMaxCandidates));
-    if (kv_.state_pages() > 0)
+    if (kv_.shape().state_pages() > 0)
         return fail(StatusCode::kUnsupported,
                     "beam_width with a model whose layers keep states, which cannot be shared");
-    const uint64_t size = kv_.block_size(), prompt = r.prompt.size() / size,
+    const uint64_t size = kv_.shape().block_size(), prompt = r.prompt.size() / size,
                    whole = (r.prompt.size() + p.max_tokens + size - 1) / size,
-                   pages = (prompt + p.beam_width * (whole - prompt)) * kv_.windows().size();
+                   pages = (prompt + p.beam_width * (whole - prompt)) * kv_.shape().windows().size();
     if (pages > kv_.pool().total())
         return fail(width + ": beams of up to " + std::to_string(r.prompt.size() + p.max_tokens) + " tokens may take " +
                     std::to_string(pages) + " blocks, of which there are " + std::to_string(kv_.pool().total()));
@@ -142,11 +142,11 @@ bool BeamSearches::has_room(const Sequence& s) const {
     if (!g) return running < limits_.max_num_seqs;
     if (running + g->slots.size() > limits_.max_num_seqs) return false;
     if (g->search.open().size() < 2) return true;
-    uint64_t blocks = blocks_to_come(*g, kv_.block_size());
+    uint64_t blocks = blocks_to_come(*g, kv_.shape().block_size());
     for (const auto& [id, other] : groups_) // that come back at this time: each is to have its own
         if (other.get() != g && other->slots[0]->place == Place::kRunning)
-            blocks += blocks_to_come(*other, kv_.block_size());
-    return blocks * kv_.windows().size() <= kv_.pool().free();
+            blocks += blocks_to_come(*other, kv_.shape().block_size());
+    return blocks * kv_.shape().windows().size() <= kv_.pool().free();
 }
 
 // Beams short of seats or blocks are not shown: a scheduler, which sees one sequence, could plan them before all
@@ -192,7 +192,7 @@ Sequence* BeamSearches::preempt(const Sequence& of) {
         context_.report.preemptions += 1;
         context_.report.preempted_tokens += s->computed;
         sequences_.leave(*s);
-        kv_.release(s->table);
+        kv_.tables().release(s->table);
         s->computed = 0;
         s->idle = false;
         s->preemptions += 1;
@@ -231,7 +231,8 @@ void BeamSearches::fork(BeamGroup& g) {
         if (!s.idle || s.table.held > 0) continue; // it has its own
         s.idle = false;
         const uint32_t shared = shared_with_first(g, i);
-        s.computed = kv_.fork(first.table, shared, s.table) ? shared : kv_.adopt_prefix(s.table, s.tokens, s.salt);
+        const bool shares = kv_.tables().fork(first.table, shared, s.table);
+        s.computed = shares ? shared : kv_.prefixes().adopt(s.table, s.tokens, s.salt);
         draft_kv_.forked(s, first);
         context_.report.forked += 1;
     }
@@ -268,11 +269,11 @@ void BeamSearches::move(BeamGroup& g, const std::vector<uint32_t>& parents) {
             tables[i] = std::exchange(parent.table, {});
             taken = i;
         } else {
-            kv_.fork(tables[taken], computed, tables[i]); // all of it is there
+            kv_.tables().fork(tables[taken], computed, tables[i]); // all of it is there
             context_.report.forked += 1;
         }
     }
-    for (Sequence* s : g.slots) kv_.release(s->table);
+    for (Sequence* s : g.slots) kv_.tables().release(s->table);
     for (size_t i = 0; i < g.slots.size(); ++i) {
         Sequence& s = *g.slots[i];
         s.idle = true;
@@ -315,7 +316,7 @@ void BeamSearches::charge_copies(std::span<pb_sequence> records) const {
     std::unordered_map<kv::BlockId, uint32_t> writers;
     for (size_t i = 0; i < records.size(); ++i) {
         const Sequence& s = *sequences_.running()[i];
-        const uint32_t block = s.computed / kv_.block_size();
+        const uint32_t block = s.computed / kv_.shape().block_size();
         if (!s.is_beam() || s.idle || block >= s.table.blocks) continue;
         const kv::BlockId page = s.table.pages[0][block];
         if (++writers[page] < kv_.pool().references(page)) records[i].tokens_until_next_page = 0;

@@ -15,7 +15,7 @@ std::vector<Sequence*> Siblings::release(const Sequence& first) {
     std::vector<Sequence*> held;
     std::ranges::copy_if(all_.at(first.group), std::back_inserter(held),
                          [&](const Sequence* s) { return s != &first && s->place == Place::kHeld && !s->ended; });
-    if (held.size() > 1 && first.ended && !kv_.caches_prefixes()) {
+    if (held.size() > 1 && first.ended && !kv_.prefixes().enabled()) {
         holding_.insert(held.front()->id);
         held.resize(1);
     }
@@ -41,7 +41,7 @@ const Sequence* Siblings::source_of(const Sequence& s) const {
     const uint32_t prompt = s.prompt_count - 1;
     for (const Sequence* other : of(s.group))
         if (other != &s && other->place == Place::kRunning && !other->ended && other->computed >= prompt &&
-            kv_.can_fork(other->table, prompt))
+            kv_.tables().can_fork(other->table, prompt))
             return other;
     return nullptr;
 }

@@ -46,18 +46,18 @@ Result<> Engine::audit() const {
             return fail(name(id) + " does not run and holds " + std::to_string(q.table.held) + " pages for " +
                         std::to_string(q.computed) + " tokens");
         if (q.computed + q.in_flight > q.tokens.size() + q.placeholders ||
-            (!p.kv->windows().empty() && q.computed + q.in_flight > p.kv->capacity(q.table)))
+            (!p.kv->shape().windows().empty() && q.computed + q.in_flight > p.kv->shape().capacity(q.table)))
             return fail(name(id) + " has " + std::to_string(q.computed) + " tokens computed and " +
                         std::to_string(q.in_flight) + " in flight, of " + std::to_string(q.tokens.size()) +
-                        ", with room for " + std::to_string(p.kv->capacity(q.table)));
+                        ", with room for " + std::to_string(p.kv->shape().capacity(q.table)));
         if (q.tokens.size() < q.prompt_count || q.outputs() > q.request.sampling.max_tokens)
             return fail(name(id) + " has lost or gained tokens");
     }
     if (found != waiting.size() + running.size() + all.pending().size())
         return fail("a queue names a sequence that is not there");
-    if (slots != p.kv->swap_space().used())
+    if (slots != p.kv->swap().space().used())
         return fail(std::to_string(slots) + " pages lie in host memory, and " +
-                    std::to_string(p.kv->swap_space().used()) + " slots are taken");
+                    std::to_string(p.kv->swap().space().used()) + " slots are taken");
     if (waiting_tokens != all.waiting_tokens())
         return fail(std::to_string(waiting_tokens) + " tokens wait, and " + std::to_string(all.waiting_tokens()) +
                     " are counted");

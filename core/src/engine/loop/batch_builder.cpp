@@ -6,7 +6,7 @@ void BatchBuilder::build(std::span<Placed> step) {
     StepReport& report = p_.context.report;
     batch_.clear(p_.form);
     add_copies();
-    for (const kv::PageCopy& page : p_.kv.copies()) {
+    for (const kv::PageCopy& page : p_.kv.copies().copies()) {
         report.copied_pages += page.way == kv::Way::kWithin;
         report.pages_to_host += page.way == kv::Way::kToHost;
         report.pages_to_device += page.way == kv::Way::kToDevice;
@@ -24,7 +24,7 @@ void BatchBuilder::build(std::span<Placed> step) {
 void BatchBuilder::add_copies() {
     batch_rows_.clear();
     placeholders_.clear();
-    for (const kv::PageCopy& page : p_.kv.copies()) batch_.copy(page);
+    for (const kv::PageCopy& page : p_.kv.copies().copies()) batch_.copy(page);
 }
 
 void BatchBuilder::add(Placed& item) {
@@ -71,7 +71,7 @@ void BatchBuilder::build_copies() {
 }
 
 execution::StepInput BatchBuilder::input() const {
-    execution::StepInput in{.batch = batch_, .rows = batch_rows_, .copies = p_.kv.copies()};
+    execution::StepInput in{.batch = batch_, .rows = batch_rows_, .copies = p_.kv.copies().copies()};
     if (batch_.tokens() > 0) in.samples = rows_.batch(nullptr, p_.vocab_size);
     return in;
 }

@@ -27,7 +27,7 @@ std::span<Placed> InFlightSteps::take_back_placeholders(InFlightStep& step) cons
 }
 
 void InFlightSteps::drop_oldest() {
-    for (kv::BlockTable& table : steps_.front().held) kv_.release(table);
+    for (kv::BlockTable& table : steps_.front().held) kv_.tables().release(table);
     steps_.pop_front();
 }
 

@@ -17,12 +17,12 @@ class KvEventFeed final : public StepObserver {
     KvEventFeed(kv::KvCache& kv, const Clock& clock) : kv_(kv), clock_(clock) {}
 
     void listen(Listener listener) {
-        kv_.record_events();
+        kv_.events().record();
         listener_ = std::move(listener);
     }
     void flush() {
         if (!listener_) return;
-        const std::vector<kv::CacheEvent> events = kv_.take_events();
+        const std::vector<kv::CacheEvent> events = kv_.events().take();
         if (!events.empty()) listener_(events, clock_.now_ns());
     }
     void on_end(const StepReport&) override { flush(); }

@@ -16,9 +16,9 @@ void Lifecycle::end_step() {
 void Lifecycle::finish(Sequence& s, Ending ending) {
     p_.admission.leave(s);
     s.drop_drafts();
-    p_.kv.drop(s.swapped);
+    p_.kv.swap().drop(s.swapped);
     if (s.in_flight > 0) p_.in_flight.leave(s);
-    else if (!in_step_ || !p_.drafting.lingers(s)) p_.kv.release(s.table);
+    else if (!in_step_ || !p_.drafting.lingers(s)) p_.kv.tables().release(s.table);
     s.ended = true;
     p_.outputs.finish(s, std::move(ending));
     if (s.announced) p_.scheduler.finished(s);

@@ -10,12 +10,12 @@ class PageCopies {
         : batches_(batches), executor_(executor), kv_(kv) {}
 
     Result<> flush() { // no step is in flight
-        if (kv_.copies().empty()) return {};
+        if (kv_.copies().copies().empty()) return {};
         batches_.build_copies();
         PB_CHECK(executor_.submit(batches_.input()));
         PB_TRY(const auto nothing, executor_.wait({}));
         static_cast<void>(nothing);
-        kv_.forget_copies();
+        kv_.copies().clear();
         return {};
     }
 

@@ -16,7 +16,7 @@ Result<> Passes::submit(std::span<Placed> placed, bool overlaps) {
                           .items = {placed.begin(), placed.end()},
                           .held = {}};
         PB_CHECK(p_.executor.submit(in));
-        p_.kv.forget_copies();
+        p_.kv.copies().clear();
         p_.summary.note_pass();
         step.host_pages = p_.context.report.pages_to_host + p_.context.report.pages_to_device;
         p_.in_flight.push(std::move(step));
@@ -59,7 +59,7 @@ void Passes::give_up() {
 void Passes::compute_anew(InFlightStep& step) {
     p_.executor.cancel();
     for (const Placed& item : step.items) p_.preemption.compute_anew(*item.sequence);
-    for (const kv::BlockTable& table : step.held) p_.kv.forget(table); // of sequences that have ended since
+    for (const kv::BlockTable& table : step.held) p_.kv.prefixes().forget(table); // of sequences that have ended since
     p_.in_flight.drop_oldest();
 }
 

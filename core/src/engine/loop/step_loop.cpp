@@ -37,7 +37,7 @@ void StepLoop::begin() {
     if (idle && !pending.empty()) p_.clock.wait_until_ns(pending.begin()->first);
     p_.swaps.at_boundary(p_.passes.in_flight() > 0);
     context.report.start_ns = context.now_ns = p_.clock.now_ns();
-    p_.kv.set_time(context.report.start_ns);
+    p_.kv.residencies().set_time(context.report.start_ns);
 }
 
 std::string_view StepLoop::sync_reason() const {

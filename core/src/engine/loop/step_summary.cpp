@@ -45,17 +45,17 @@ void StepSummary::note_pages() {
         report.group_pages[kind] = p_.kv.used(static_cast<kv::GroupKind>(kind));
     for (const Sequence* s : p_.sequences.running()) {
         const uint32_t gone = s->table.passed.empty() ? 0 : *std::ranges::min_element(s->table.passed);
-        const uint32_t capacity = p_.kv.capacity(s->table);
-        report.token_slots += (s->table.blocks - gone) * p_.kv.block_size();
+        const uint32_t capacity = p_.kv.shape().capacity(s->table);
+        report.token_slots += (s->table.blocks - gone) * p_.kv.shape().block_size();
         report.empty_slots += capacity - std::min(capacity, s->computed + s->in_flight);
     }
     const uint64_t evicted = blocks.eviction().evictions(), chosen = blocks.eviction().chosen_evictions();
     report.chosen_evictions = static_cast<uint32_t>(chosen - std::exchange(chosen_evictions_, chosen));
     report.evicted_pages = static_cast<uint32_t>(evicted - std::exchange(evictions_, evicted));
-    report.residencies_ns = p_.kv.take_residencies();
+    report.residencies_ns = p_.kv.residencies().take();
     report.watermark = p_.pressure.watermark();
-    report.swap_pages = p_.kv.swap_space().total();
-    report.used_swap_pages = p_.kv.swap_space().used();
+    report.swap_pages = p_.kv.swap().space().total();
+    report.used_swap_pages = p_.kv.swap().space().used();
     report.host_page_ns = p_.executor.page_copy_ns();
     report.token_ns = p_.preemption.token_ns();
 }

@@ -37,7 +37,7 @@ KvPolicyPort::KvPolicyPort(host::KvPolicy policy, kv::KvCache& kv, const Clock& 
     if (!policy) return;
     const host::Identity identity = host::Registry::identity(*policy.component);
     slot_.install(std::move(policy.component), identity);
-    kv.evict_by(*this);
+    kv.eviction().evict_by(*this);
 }
 
 pb_kv_pages KvPolicyPort::wire(const std::vector<pb_kv_page>& pages) const {
@@ -45,7 +45,7 @@ pb_kv_pages KvPolicyPort::wire(const std::vector<pb_kv_page>& pages) const {
             .page_stride = sizeof(pb_kv_page),
             .page_count = static_cast<uint32_t>(pages.size()),
             .total_pages = kv_.pool().total(),
-            .block_size = kv_.block_size(),
+            .block_size = kv_.shape().block_size(),
             .reserved = 0,
             .pages = pages.data()};
 }
@@ -77,13 +77,13 @@ Result<bool> KvPolicyPort::warm_up(const host::Component& next, size_t max_pages
     };
     if (warm_up_.next != &next || warm_up_.knows_all) { // else that one was refused after all
         warm_up_ = {.next = &next, .knows = std::vector<bool>(kv_.pool().total()), .changes = {}, .knows_all = false};
-        kv_.begin_walk();
+        kv_.eviction().pages().begin_walk();
         const pb_kv_pages none = wire({});
         PB_CHECK(end_if_failed(host::checked<&pb_kv_policy::adopt>(next, &none)));
     }
     std::vector<pb_kv_page>& changes = warm_up_.changes;
     std::vector<kv::CachedPage> portion;
-    warm_up_.knows_all = !kv_.walk(max_pages, portion);
+    warm_up_.knows_all = !kv_.eviction().pages().walk(max_pages, portion);
     for (const kv::CachedPage& page : portion) {
         changes.push_back(record_of(page));
         warm_up_.knows[static_cast<size_t>(page.page)] = true;

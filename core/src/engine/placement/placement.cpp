@@ -35,18 +35,18 @@ void Placement::place(Sequence& s, uint32_t tokens) {
     const uint32_t begin = s.computed + s.in_flight, known = s.confirmed() + s.placeholders;
     const uint32_t wanted =
         p_.prompt_logprobs.tokens_within(s, begin, std::min(tokens, s.remaining()), prompt_rows_left_);
-    const uint32_t n = p_.kv.fitting(s.table, begin, wanted);
+    const uint32_t n = p_.kv.tables().fitting(s.table, begin, wanted);
     report.trimmed += n < wanted;
     const bool split = begin + n < known && !p_.settings.enable_chunked_prefill;
     const bool stays = admission && (split || (!comes_back && !finds_all_pages(s)));
-    if (n == 0 || stays || !p_.kv.grow(s.table, begin + n)) {
+    if (n == 0 || stays || !p_.kv.tables().grow(s.table, begin + n)) {
         if (admission) stay_waiting(s);
         return;
     }
     if (admission) admit(s, adopted);
-    if (s.has_siblings()) p_.kv.copy_on_write(s.table, begin);
+    if (s.has_siblings()) p_.kv.tables().copy_on_write(s.table, begin);
     const uint32_t end = begin + n;
-    p_.kv.cache_full_blocks(s.table, {s.tokens.data(), std::min(end, s.confirmed())});
+    p_.kv.prefixes().cache_full_blocks(s.table, {s.tokens.data(), std::min(end, s.confirmed())});
     const uint32_t rows = end >= known && !s.request.pooling ? end - known + 1 : 0;
     placed_.push_back({&s, n, known, rows, p_.prompt_logprobs.rows(s, begin, end)});
     prompt_rows_left_ -= placed_.back().prompt_rows;
@@ -58,9 +58,9 @@ Placement::Adopted Placement::adopt(Sequence& s) {
     const Sequence* const source = p_.siblings.source_of(s);
     const std::span<const TokenId> findable = p_.hints.findable(s);
     const uint32_t prompt = s.prompt_count - 1;
-    const uint32_t cached = s.reads_prefixes ? p_.kv.count_cached(findable, s.salt) : 0;
-    if (source && prompt > cached && p_.kv.fork(source->table, prompt, s.table)) return {prompt, true};
-    return {s.reads_prefixes ? p_.kv.adopt_prefix(s.table, findable, s.salt) : 0, false};
+    const uint32_t cached = s.reads_prefixes ? p_.kv.prefixes().count_cached(findable, s.salt) : 0;
+    if (source && prompt > cached && p_.kv.tables().fork(source->table, prompt, s.table)) return {prompt, true};
+    return {s.reads_prefixes ? p_.kv.prefixes().adopt(s.table, findable, s.salt) : 0, false};
 }
 
 void Placement::admit(Sequence& s, const Adopted& adopted) {
@@ -69,23 +69,23 @@ void Placement::admit(Sequence& s, const Adopted& adopted) {
     p_.sequences.run(s);
     report.admitted += 1;
     report.swapped_in += !s.swapped.empty();
-    p_.kv.drop(s.swapped);
+    p_.kv.swap().drop(s.swapped);
     if (!std::exchange(s.admitted_once, true)) { // hits are counted once a request, retries never
         s.cached_tokens = adopted.tokens;
         s.first_scheduled_ns = report.start_ns;
         report.forked += adopted.forked;
-        if (p_.kv.caches_prefixes() && !adopted.forked && s.reads_prefixes) {
+        if (p_.kv.prefixes().enabled() && !adopted.forked && s.reads_prefixes) {
             report.prefix_query_tokens += s.confirmed();
             report.prefix_hit_tokens += adopted.tokens;
-            p_.kv.note_hits(s.table, adopted.tokens);
+            p_.kv.prefixes().note_hits(s.table, adopted.tokens);
         }
     }
-    for (Sequence* beam : p_.beams.seat(s)) p_.scheduler.arrived(record_of(*beam, {}, p_.kv.block_size()));
+    for (Sequence* beam : p_.beams.seat(s)) p_.scheduler.arrived(record_of(*beam, {}, p_.kv.shape().block_size()));
 }
 
 // What it was shown as cached may have gone since.
 void Placement::stay_waiting(Sequence& s) {
-    p_.kv.release(s.table);
+    p_.kv.tables().release(s.table);
     s.computed = 0;
     p_.hints.refresh(s);
 }
@@ -94,9 +94,9 @@ bool Placement::finds_all_pages(const Sequence& s) const {
     const auto running = p_.sequences.running();
     if (!p_.settings.reserve_full_sequence || running.empty()) return true;
     const kv::BlockTable& there = s.swapped.empty() ? s.table : s.swapped.slots;
-    uint64_t wanted = p_.kv.lacking(there, s.confirmed() + s.placeholders) + s.swapped.slots.held;
+    uint64_t wanted = p_.kv.shape().lacking(there, s.confirmed() + s.placeholders) + s.swapped.slots.held;
     for (const Sequence* other : running)
-        if (!other->idle) wanted += p_.kv.lacking(other->table, other->confirmed() + other->placeholders);
+        if (!other->idle) wanted += p_.kv.shape().lacking(other->table, other->confirmed() + other->placeholders);
     return wanted <= p_.kv.pool().free();
 }
 

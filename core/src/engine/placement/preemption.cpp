@@ -23,7 +23,7 @@ void Preemption::preempt(Sequence& s, pb_preemption how) {
         report.swapped_out += 1;
     } else {
         report.preempted_tokens += s.computed;
-        p_.kv.release(s.table);
+        p_.kv.tables().release(s.table);
     }
     s.computed = 0;
     s.preemptions += 1;
@@ -33,7 +33,7 @@ void Preemption::preempt(Sequence& s, pb_preemption how) {
 
 void Preemption::compute_anew(Sequence& s) {
     s.in_flight = s.placeholders = 0;
-    p_.kv.forget(s.table);
+    p_.kv.prefixes().forget(s.table);
     p_.context.report.preempted_tokens += std::exchange(s.computed, 0); // nothing of it is worth a place in host memory
     preempt(s, PB_PREEMPT_RECOMPUTE);
 }
@@ -52,13 +52,13 @@ bool Preemption::swap_out(Sequence& s, pb_preemption how) {
         const double copying = 2.0 * s.table.held * p_.executor.page_copy_ns(); // there and back
         if (copying >= s.computed * token_cost_.ns_a_token()) return refuse(SwapFallback::kDearer);
     }
-    if (!p_.kv.swap_out(s.table, s.computed, s.swapped)) return refuse(SwapFallback::kFull);
+    if (!p_.kv.swap().out(s.table, s.computed, s.swapped)) return refuse(SwapFallback::kFull);
     p_.draft_kv.swapped_out(s);
     return true;
 }
 
 bool Preemption::swap_in(Sequence& s) {
-    if (!p_.kv.swap_in(s.swapped, s.tokens, s.swapped.tokens + 1, s.table)) return false;
+    if (!p_.kv.swap().in(s.swapped, s.tokens, s.swapped.tokens + 1, s.table)) return false;
     s.computed = s.swapped.tokens;
     return true;
 }
@@ -67,8 +67,8 @@ bool Preemption::lacks_pages() const {
     uint64_t wanted = 0;
     for (const Sequence* s : p_.sequences.running()) {
         if (s->idle) continue;
-        wanted += p_.kv.lacking(s->table, s->confirmed() + s->placeholders);
-        if (s->has_siblings()) wanted += p_.kv.shared_pages(s->table, s->computed + s->in_flight);
+        wanted += p_.kv.shape().lacking(s->table, s->confirmed() + s->placeholders);
+        if (s->has_siblings()) wanted += p_.kv.tables().shared_pages(s->table, s->computed + s->in_flight);
     }
     return wanted > p_.kv.pool().free();
 }

@@ -9,10 +9,10 @@ void Recomputation::recompute_all() {
     const std::vector<Sequence*> all(running.begin(), running.end()); // beams leave together
     for (auto s = all.rbegin(); s != all.rend(); ++s) // each goes before all that wait
         if ((*s)->place == Place::kRunning) preemption_.compute_anew(**s);
-    kv_.forget_prefixes();
+    kv_.prefixes().forget_all();
     for (const auto& [id, s] : sequences_.all()) {
         if (s->swapped.empty()) continue;
-        kv_.drop(s->swapped);
+        kv_.swap().drop(s->swapped);
         hints_.refresh(*s);
     }
 }

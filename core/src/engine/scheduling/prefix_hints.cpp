@@ -13,20 +13,20 @@ std::span<const TokenId> PrefixHints::findable(const Sequence& s) const {
 }
 
 pb_sequence PrefixHints::record(const Sequence& s) const {
-    if (!s.swapped.empty()) return record_of(s, {s.swapped.tokens, 0}, kv_.block_size());
+    if (!s.swapped.empty()) return record_of(s, {s.swapped.tokens, 0}, kv_.shape().block_size());
     const kv::CachedPrefix found = cached(s);
     const uint32_t prompt = siblings_.source_of(s) ? s.prompt_count - 1 : 0;
-    if (prompt <= found.tokens) return record_of(s, found, kv_.block_size());
-    pb_sequence out = record_of(s, {prompt, 0}, kv_.block_size());
+    if (prompt <= found.tokens) return record_of(s, found, kv_.shape().block_size());
+    pb_sequence out = record_of(s, {prompt, 0}, kv_.shape().block_size());
     // A sibling's pages take none of the free ones; the last is copied if it is not full.
-    out.tokens_until_next_page = prompt / kv_.block_size() * kv_.block_size();
+    out.tokens_until_next_page = prompt / kv_.shape().block_size() * kv_.shape().block_size();
     return out;
 }
 
 // That pages are in use is not counted on where it may be old.
 kv::CachedPrefix PrefixHints::cached(const Sequence& s) const {
-    if (const auto at = slots_.find(s.id); at != slots_.end()) return kv_.watch().prefix(at->second);
-    return {s.reads_prefixes ? kv_.count_cached(findable(s), s.salt) : 0, 0};
+    if (const auto at = slots_.find(s.id); at != slots_.end()) return kv_.prefixes().watched().prefix(at->second);
+    return {s.reads_prefixes ? kv_.prefixes().count_cached(findable(s), s.salt) : 0, 0};
 }
 
 void PrefixHints::refresh(const Sequence& s) { sequences_.show(s, record(s)); }
@@ -39,7 +39,7 @@ void PrefixHints::refresh_siblings(RequestId request) {
 void PrefixHints::forget(const Sequence& s) {
     const auto at = slots_.find(s.id);
     if (at == slots_.end()) return;
-    kv_.watch().remove(at->second);
+    kv_.prefixes().watched().remove(at->second);
     watched_[at->second] = nullptr;
     slots_.erase(at);
 }
@@ -53,13 +53,13 @@ void PrefixHints::choose_watched() {
         const Sequence& s = *sequences_.find(r.id);
         if (!slots_.contains(s.id) && s.swapped.empty() && s.reads_prefixes) missing.push_back(&s);
     }
-    if (missing.size() > watched_.size() - kv_.watch().count()) {
+    if (missing.size() > watched_.size() - kv_.prefixes().watched().count()) {
         const WaitingQueue::Ticket last = sequences_.find(records.back().id)->ticket;
         for (const Sequence* s : watched_)
             if (s && s->ticket > last) forget(*s);
     }
     for (const Sequence* s : missing) {
-        if (const auto slot = kv_.watch_prefix(findable(*s), s->salt)) {
+        if (const auto slot = kv_.prefixes().watch(findable(*s), s->salt)) {
             watched_[*slot] = s;
             slots_.emplace(s->id, *slot);
         }
@@ -69,7 +69,8 @@ void PrefixHints::choose_watched() {
 
 // A sibling that goes on slides its window past the prompt that they would share.
 void PrefixHints::update_those_with_siblings() {
-    if (siblings_.all().empty() || std::ranges::all_of(kv_.windows(), [](uint32_t w) { return w == 0; })) return;
+    const auto windows = kv_.shape().windows();
+    if (siblings_.all().empty() || std::ranges::all_of(windows, [](uint32_t w) { return w == 0; })) return;
     for (const auto& [id, all] : siblings_.all())
         for (const Sequence* s : all)
             if (s->place == Place::kWaiting && s->swapped.empty()) refresh(*s);
@@ -77,10 +78,10 @@ void PrefixHints::update_those_with_siblings() {
 
 void PrefixHints::update() {
     update_those_with_siblings();
-    if (!kv_.caches_prefixes()) return;
+    if (!kv_.prefixes().enabled()) return;
     if (sequences_.waiting().changes() != watched_at_) choose_watched();
     watched_at_ = sequences_.waiting().changes();
-    const kv::PrefixWatch::Prompts changed = kv_.watch().update();
+    const kv::PrefixWatch::Prompts changed = kv_.prefixes().watched().update();
     if (changed.none()) return;
     for (size_t slot = 0; slot < watched_.size(); ++slot)
         if (changed[slot] && watched_[slot]) refresh(*watched_[slot]);

@@ -10,13 +10,13 @@ pb_scheduler_in SchedulerView::show(uint64_t step) {
     const kv::BlockPool& blocks = kv_.pool();
     const auto running = sequences_.running();
     // Shared pages do not come free; counting them costs the table's length, so only when preemption is near.
-    const size_t groups = kv_.windows().size() + kv_.state_pages();
-    const size_t soon = running.size() * 2 + settings_.max_num_batched_tokens / kv_.block_size();
+    const size_t groups = kv_.shape().windows().size() + kv_.shape().state_pages();
+    const size_t soon = running.size() * 2 + settings_.max_num_batched_tokens / kv_.shape().block_size();
     const bool scarce = blocks.free() < soon * groups;
     running_.clear();
     for (const Sequence* s : running) {
-        running_.push_back(record_of(*s, {}, kv_.block_size()));
-        if (scarce) running_.back().pages_freed_if_preempted = kv_.pages_freed_if_preempted(s->table);
+        running_.push_back(record_of(*s, {}, kv_.shape().block_size()));
+        if (scarce) running_.back().pages_freed_if_preempted = kv_.tables().pages_freed_if_preempted(s->table);
     }
     beams_.charge_copies(running_);
     hints_.update();
@@ -27,10 +27,10 @@ pb_scheduler_in SchedulerView::show(uint64_t step) {
     in.step = step;
     in.max_num_batched_tokens = settings_.max_num_batched_tokens;
     in.max_num_seqs = settings_.max_num_seqs;
-    in.block_size = kv_.block_size();
-    in.kv_groups = static_cast<uint32_t>(kv_.windows().size());
-    in.group_windows = kv_.windows().data();
-    in.state_pages = kv_.state_pages();
+    in.block_size = kv_.shape().block_size();
+    in.kv_groups = static_cast<uint32_t>(kv_.shape().windows().size());
+    in.group_windows = kv_.shape().windows().data();
+    in.state_pages = kv_.shape().state_pages();
     in.free_pages = blocks.free();
     in.total_pages = blocks.total();
     in.watermark_pages = static_cast<uint32_t>(pressure_.watermark() * blocks.total());

@@ -32,12 +32,12 @@ bool Branches::fork(std::span<const Placed> step, size_t i, const DraftPath& pat
     const auto count = static_cast<uint32_t>(path.size()) + 1;
     if (count > tokens_left || s.computed + 1 != item.confirmed) return false;
     Branch b{.item = i, .drafts = count - 1};
-    if (!kv_.fork(s.table, s.computed, b.table)) return false;
-    if (kv_.fitting(b.table, s.computed, count) < count || !kv_.grow(b.table, s.computed + count)) {
-        kv_.discard(b.table);
+    if (!kv_.tables().fork(s.table, s.computed, b.table)) return false;
+    if (kv_.tables().fitting(b.table, s.computed, count) < count || !kv_.tables().grow(b.table, s.computed + count)) {
+        kv_.tables().discard(b.table);
         return false;
     }
-    kv_.copy_on_write(b.table, s.computed);
+    kv_.tables().copy_on_write(b.table, s.computed);
     b.shared = common_length(std::span(s.tokens).subspan(item.confirmed, item.rows - 1), path);
     for (const Branch& other : branches_)
         if (other.item == i) b.shared = std::max(b.shared, common_length(other.path(), path));
@@ -78,7 +78,7 @@ const Branches::Followed& Branches::follow(std::span<const Placed> step, size_t 
 // draft model has computed none of its drafts.
 void Branches::take_over(Sequence& s, Branch& b) {
     for (size_t i = b.table.keys.size(); i < s.table.keys.size(); ++i) {
-        for (size_t g = 0; g < kv_.windows().size(); ++g) std::swap(s.table.pages[g][i], b.table.pages[g][i]);
+        for (size_t g = 0; g < kv_.shape().windows().size(); ++g) std::swap(s.table.pages[g][i], b.table.pages[g][i]);
         b.table.keys.push_back(s.table.keys[i]);
     }
     std::swap(s.table, b.table);
@@ -88,7 +88,7 @@ void Branches::take_over(Sequence& s, Branch& b) {
 }
 
 void Branches::drop() {
-    for (Branch& b : branches_) kv_.discard(b.table);
+    for (Branch& b : branches_) kv_.tables().discard(b.table);
     branches_.clear();
 }
 

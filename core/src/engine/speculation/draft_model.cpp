@@ -120,13 +120,13 @@ uint32_t DraftModel::make_room(Sequence& s, uint32_t count, size_t running) {
     if (kv_of(s).lost || confirmed > facts_.max_position) return 0;
     count = std::min(count, facts_.max_position - confirmed + 1); // the last draft is not computed
     kv::KvCache& kv = parts_->kv;
-    const uint32_t there = kv.capacity(s.table), size = kv.block_size();
+    const uint32_t there = kv.shape().capacity(s.table), size = kv.shape().block_size();
     if (confirmed + count > there) {
-        const uint64_t groups = kv.windows().size(), left = running * groups, free = kv.pool().free();
+        const uint64_t groups = kv.shape().windows().size(), left = running * groups, free = kv.pool().free();
         const uint64_t blocks = free > left ? (free - left) / groups : 0;
         const auto reached = static_cast<uint32_t>(std::min<uint64_t>(confirmed + count, there + blocks * size));
         count = reached > confirmed ? reached - confirmed : 0;
-        if (count > 0 && !kv.grow(s.table, confirmed + count)) return 0;
+        if (count > 0 && !kv.tables().grow(s.table, confirmed + count)) return 0;
     }
     return count;
 }
