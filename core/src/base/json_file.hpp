@@ -22,8 +22,8 @@ Result<std::string> read_whole_file(const std::filesystem::path&, uint64_t max_b
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& where, const JsonLimits& = {});
 // Turns "[json.exception.out_of_range.403] key 'name' not found" into "key 'name' not found", of readable length.
 std::string json_reason(const std::exception& of_the_library);
-// Empties a document when it goes out of scope, without memory. The library's own destructor allocates a list of what it
-// has to destroy, and where there is no memory for that the process ends.
+// Empties a document when it goes out of scope, without memory. The library's own destructor allocates a list of what
+// it has to destroy, and where there is no memory for that the process ends.
 class EmptiesJson {
   public:
     explicit EmptiesJson(nlohmann::json& document) : document_(document) {}
