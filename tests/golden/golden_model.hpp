@@ -133,7 +133,7 @@ class Golden {
     // Computes the tokens after `computed` others; logits of the last `rows`.
     std::vector<float> step(kv::KvCache& cache, kv::BlockTable& table, const std::vector<int32_t>& tokens,
                             uint32_t computed, uint32_t rows) {
-        cache.tables().pass(table, computed);
+        cache.tables().free_outside_window(table, computed);
         EXPECT_TRUE(cache.tables().grow(table, computed + static_cast<uint32_t>(tokens.size())));
         runner::Batch batch;
         batch.clear(runner_->batch_form());

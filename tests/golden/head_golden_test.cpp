@@ -56,11 +56,11 @@ class Head {
     }
 
     // Of the head, at each position of the prompt, then after each draft but the last.
-    std::vector<std::vector<float>> logits(const std::vector<int32_t>& prompt, std::vector<int32_t> behind) {
+    std::vector<std::vector<float>> logits(const std::vector<int32_t>& prompt, std::vector<int32_t> following) {
         kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
         kv::BlockTable table;
         const auto n = static_cast<uint32_t>(prompt.size());
-        EXPECT_TRUE(cache.tables().grow(table, n + static_cast<uint32_t>(behind.size())));
+        EXPECT_TRUE(cache.tables().grow(table, n + static_cast<uint32_t>(following.size())));
         runner::Batch batch;
         batch.clear(runner_->batch_form());
         batch.add({prompt, 0, 0, table});
@@ -68,11 +68,11 @@ class Head {
         must(runner_->forward(batch));
 
         std::vector<int32_t> tokens(prompt.begin() + 1, prompt.end()), features;
-        tokens.push_back(behind[0]);
+        tokens.push_back(following[0]);
         for (uint32_t i = 0; i < n; ++i) features.push_back(static_cast<int32_t>(i)); // where the target left them
         std::vector<std::vector<float>> out;
         const runner::HiddenStates& hidden = *runner_->draft()->goes_on_from();
-        for (uint32_t pass = 0; pass < behind.size(); ++pass) {
+        for (uint32_t pass = 0; pass < following.size(); ++pass) {
             const auto rows = static_cast<uint32_t>(tokens.size());
             batch.clear(runner_->draft()->batch_form());
             batch.add({tokens, pass == 0 ? 0 : n + pass - 1, rows, table, features});
@@ -80,7 +80,7 @@ class Head {
             batch.kept_row = hidden.row_of_pass(pass);
             const auto got = must(runner_->draft()->forward(batch));
             out.emplace_back(got.begin(), got.end());
-            if (pass + 1 < behind.size()) tokens = {behind[pass + 1]};
+            if (pass + 1 < following.size()) tokens = {following[pass + 1]};
             features = {static_cast<int32_t>(hidden.row_of_pass(pass) + rows - 1)};
         }
         return out;
@@ -132,10 +132,10 @@ TEST(HeadGolden, EagleAgreesWithPyTorchInEachPlaceAndBehindItsOwnDrafts) {
     Head head("eagle", facts["target"]);
     for (size_t i = 0; i < facts["prompts"].size(); ++i) {
         const json& p = facts["prompts"][i];
-        std::vector<int32_t> behind = {p["next"].get<int32_t>()};
+        std::vector<int32_t> following = {p["next"].get<int32_t>()};
         const auto drafts = p["drafts"].get<std::vector<int32_t>>();
-        behind.insert(behind.end(), drafts.begin(), drafts.end() - 1);
-        const auto got = head.logits(p["ids"].get<std::vector<int32_t>>(), behind);
+        following.insert(following.end(), drafts.begin(), drafts.end() - 1);
+        const auto got = head.logits(p["ids"].get<std::vector<int32_t>>(), following);
         for (size_t k = 0; k < got.size(); ++k) {
             const std::string name = "prompt" + std::to_string(i) + (k == 0 ? ".logits" : ".draft" + std::to_string(k));
             EXPECT_LE(worst_of(got[k], must(file->tensor(name))), 1e-4) << name;

@@ -10,7 +10,9 @@
 #include <filesystem>
 #include <fstream>
 #include <new>
+#include <nlohmann/json.hpp>
 
+#include "base/json_file.hpp"
 #include "swap/checkpoint_fixture.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -121,6 +123,19 @@ class FailingCalls : public ::testing::TestWithParam<Wanted> {
     const SwapRequest wanted;
     size_t refused = 0;
 };
+
+// A checkpoint's files are read into such documents; an allocation by a destructor would end the process.
+TEST(EmptiesJson, AllocatesNothing) {
+    if (kSanitized) GTEST_SKIP() << "a sanitizer has an allocator of its own (run it without)";
+    {
+        nlohmann::json document = nlohmann::json::parse(R"({"a": [1, {"b": [[], {"c": "d"}]}], "e": {"f": 1.5}})");
+        allocations_left = 0;
+        { const EmptiesJson empties(document); }
+    } // the document's own destructor
+    const bool none_made = allocations_left == 0;
+    allocations_left = -1;
+    EXPECT_TRUE(none_made);
+}
 
 // PATCHBAY_EVERY_FAULT: each n, in place of fewer and fewer.
 int64_t after(int64_t n) { return n + 1 + (std::getenv("PATCHBAY_EVERY_FAULT") ? 0 : n / 12); }

@@ -255,6 +255,12 @@ TEST(SwapTransaction, WithAKvPolicyAtEveryBoundaryLeavesEveryTextAsItIs) {
     size_t committed = 0;
     for (const host::SwapRecord& r : records(s.steps)) committed += r.state == SwapState::kCommitted;
     EXPECT_GT(committed, 20u);
+    uint64_t evictions = 0;
+    for (const StepReport& r : s.steps) {
+        evictions += r.chosen_evictions;
+        EXPECT_EQ(r.kv_policy_faults, 0u) << "it was not given what is cached";
+    }
+    EXPECT_GT(evictions, 5u) << "it was not put to the test";
 }
 
 }  // namespace

@@ -25,13 +25,13 @@ Result<> KvCache::audit(std::span<const BlockTable* const> tables) const {
         for (size_t g = 0; g < t->pages.size(); ++g) {
             const auto& pages = t->pages[g];
             const bool tokens = g < shape_.windows().size();
-            if (tokens && (pages.size() != t->blocks || t->passed[g] > t->blocks))
+            if (tokens && (pages.size() != t->blocks || t->freed_prefix[g] > t->blocks))
                 return fail("a table of " + std::to_string(t->blocks) + " blocks has " + std::to_string(pages.size()) +
-                            " pages in a group, " + std::to_string(t->passed[g]) + " of them passed");
+                            " pages in a group, " + std::to_string(t->freed_prefix[g]) + " of them freed");
             for (size_t i = 0; i < pages.size(); ++i) {
-                const bool passed = tokens && i < t->passed[g];
-                if (passed != (pages[i] == kNoBlock)) return fail("a table has a gap after its freed blocks");
-                if (passed) continue;
+                const bool freed = tokens && i < t->freed_prefix[g];
+                if (freed != (pages[i] == kNoBlock)) return fail("a table has a gap after its freed blocks");
+                if (freed) continue;
                 const auto page = static_cast<size_t>(pages[i]);
                 if (page >= references.size()) return fail("a table has page " + std::to_string(pages[i]));
                 if (group_of[page] != SIZE_MAX && group_of[page] != g) return fail(block(page) + " is in two groups");

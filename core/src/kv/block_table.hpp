@@ -13,7 +13,7 @@ struct BlockTable { // of one sequence
     // By group: a page for each block of tokens, kNoBlock for one outside the window; or the one page of the
     // state.
     std::vector<std::vector<BlockId>> pages;
-    std::vector<uint32_t> passed; // by group: number of leading blocks that were freed
+    std::vector<uint32_t> freed_prefix; // by group: number of leading blocks that were freed
     uint32_t blocks = 0;          // blocks of tokens that the table has room for
     uint32_t held = 0;            // pages of all groups
     std::vector<BlockKey> keys;   // of its full, named blocks, in order; at most `blocks`

@@ -27,18 +27,19 @@ bool BlockTables::grow(BlockTable& t, uint32_t tokens) {
     const bool first = t.held == 0;
     const size_t all = shape_.groups().size(), of_tokens = shape_.windows().size();
     t.pages.resize(all);
-    t.passed.resize(all, 0);
+    t.freed_prefix.resize(all, 0);
     for (size_t g = of_tokens; first && g < all; ++g) t.pages[g].assign(1, pages_.allocate(g)), t.held += 1;
     for (const uint64_t wanted = shape_.blocks_for(tokens); t.blocks < wanted; ++t.blocks)
         for (size_t g = 0; g < of_tokens; ++g) t.pages[g].push_back(pages_.allocate(g)), t.held += 1;
     return true;
 }
 
-void BlockTables::pass(BlockTable& t, uint32_t computed) {
+void BlockTables::free_outside_window(BlockTable& t, uint32_t computed) {
     for (size_t g = 0; g < shape_.windows().size() && t.held > 0; ++g) {
         const auto seen = static_cast<uint32_t>(std::min<size_t>(shape_.first_seen(g, computed), t.blocks));
-        for (uint32_t i = seen; i-- > t.passed[g]; --t.held) pages_.let_go(g, std::exchange(t.pages[g][i], kNoBlock));
-        t.passed[g] = std::max(t.passed[g], seen);
+        uint32_t& freed = t.freed_prefix[g];
+        for (uint32_t i = seen; i-- > freed; --t.held) pages_.let_go(g, std::exchange(t.pages[g][i], kNoBlock));
+        freed = std::max(freed, seen);
     }
 }
 
@@ -47,7 +48,7 @@ void BlockTables::give_back(BlockTable& t, Reuse reuse) {
         const size_t of_tokens = shape_.windows().size();
         for (size_t i = t.blocks; i-- > 0;)
             for (size_t g = 0; g < of_tokens; ++g)
-                if (i >= t.passed[g]) pages_.let_go(g, t.pages[g][i], reuse);
+                if (i >= t.freed_prefix[g]) pages_.let_go(g, t.pages[g][i], reuse);
         for (size_t g = of_tokens; g < shape_.groups().size(); ++g) pages_.let_go(g, t.pages[g][0], reuse);
     }
     t = {};
@@ -58,7 +59,7 @@ void BlockTables::give_back(BlockTable& t, Reuse reuse) {
 bool BlockTables::can_fork(const BlockTable& from, uint32_t tokens) const {
     if (tokens == 0 || shape_.state_pages() > 0 || tokens > shape_.capacity(from)) return false;
     for (size_t g = 0; g < shape_.windows().size(); ++g)
-        if (from.passed[g] > shape_.first_seen(g, tokens)) return false;
+        if (from.freed_prefix[g] > shape_.first_seen(g, tokens)) return false;
     return true;
 }
 
@@ -71,11 +72,11 @@ bool BlockTables::fork(const BlockTable& from, uint32_t tokens, BlockTable& to) 
     to.keys.assign(from.keys.begin(), from.keys.begin() + static_cast<ptrdiff_t>(std::min<size_t>(
                                           from.keys.size(), tokens / shape_.block_size())));
     to.pages.resize(shape_.groups().size());
-    to.passed.assign(shape_.groups().size(), 0);
+    to.freed_prefix.assign(shape_.groups().size(), 0);
     for (size_t g = 0; g < shape_.windows().size(); ++g) {
         to.pages[g].assign(from.pages[g].begin(), from.pages[g].begin() + blocks);
-        to.passed[g] = std::min(from.passed[g], blocks);
-        for (size_t i = to.passed[g]; i < blocks; ++i) pages_.hold(g, to.pages[g][i]), to.held += 1;
+        to.freed_prefix[g] = std::min(from.freed_prefix[g], blocks);
+        for (size_t i = to.freed_prefix[g]; i < blocks; ++i) pages_.hold(g, to.pages[g][i]), to.held += 1;
     }
     return true;
 }
@@ -105,7 +106,7 @@ void BlockTables::copy_on_write(BlockTable& t, uint32_t at) {
 uint32_t BlockTables::pages_freed_if_preempted(const BlockTable& t) const {
     uint32_t count = t.held;
     for (size_t g = 0; g < t.pages.size(); ++g)
-        for (size_t i = t.passed[g]; i < t.pages[g].size(); ++i) count -= pool().references(t.pages[g][i]) > 1;
+        for (size_t i = t.freed_prefix[g]; i < t.pages[g].size(); ++i) count -= pool().references(t.pages[g][i]) > 1;
     return count;
 }
 

@@ -21,7 +21,7 @@ class BlockTables {
     // Makes room for `tokens` in total. False: not enough free pages, nothing changed.
     bool grow(BlockTable&, uint32_t tokens);
     // Frees what no token from `computed` on sees: deeper blocks become reusable before shallower ones.
-    void pass(BlockTable&, uint32_t computed);
+    void free_outside_window(BlockTable&, uint32_t computed);
     void release(BlockTable& t) { give_back(t, Reuse::kLast); } // deeper blocks become reusable before shallower ones
     // Its unnamed blocks are the next to be reused, before any that can be found.
     void discard(BlockTable& t) { give_back(t, Reuse::kFirst); }

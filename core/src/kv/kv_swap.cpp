@@ -10,7 +10,7 @@ bool KvSwap::out(BlockTable& t, uint32_t tokens, SwappedTable& out) {
     const size_t all = p_.shape.groups().size(), of_tokens = p_.shape.windows().size();
     const auto blocks = static_cast<uint32_t>(std::min<uint64_t>(t.blocks, p_.shape.blocks_for(tokens)));
     uint64_t wanted = p_.shape.state_pages();
-    for (size_t g = 0; g < of_tokens; ++g) wanted += blocks - std::min(blocks, t.passed[g]);
+    for (size_t g = 0; g < of_tokens; ++g) wanted += blocks - std::min(blocks, t.freed_prefix[g]);
     if (wanted > space_.free()) return false;
 
     out.tokens = tokens;
@@ -19,7 +19,7 @@ bool KvSwap::out(BlockTable& t, uint32_t tokens, SwappedTable& out) {
     out.slots.salt = t.salt;
     if (out.slots.keys.size() > blocks) out.slots.keys.resize(blocks);
     out.slots.pages.resize(all);
-    out.slots.passed.assign(all, 0);
+    out.slots.freed_prefix.assign(all, 0);
     const auto move_out = [&](size_t g, BlockId page) {
         const BlockId slot = space_.take();
         p_.copies.add({slot, page, Way::kToHost});
@@ -27,9 +27,9 @@ bool KvSwap::out(BlockTable& t, uint32_t tokens, SwappedTable& out) {
         out.slots.held += 1;
     };
     for (size_t g = 0; g < of_tokens; ++g) {
-        out.slots.passed[g] = std::min(blocks, t.passed[g]);
-        out.slots.pages[g].assign(out.slots.passed[g], kNoBlock);
-        for (size_t i = out.slots.passed[g]; i < blocks; ++i) move_out(g, t.pages[g][i]);
+        out.slots.freed_prefix[g] = std::min(blocks, t.freed_prefix[g]);
+        out.slots.pages[g].assign(out.slots.freed_prefix[g], kNoBlock);
+        for (size_t i = out.slots.freed_prefix[g]; i < blocks; ++i) move_out(g, t.pages[g][i]);
     }
     for (size_t g = of_tokens; g < all; ++g) move_out(g, t.pages[g][0]);
     p_.tables.release(t);
@@ -46,7 +46,7 @@ bool KvSwap::in(const SwappedTable& s, std::span<const int32_t> of, uint32_t roo
     uint64_t wanted = p_.shape.state_pages() + (blocks - std::min<uint64_t>(blocks, s.slots.blocks)) * of_tokens;
     for (size_t g = 0; g < of_tokens; ++g) {
         t.pages[g].assign(s.slots.blocks, kNoBlock);
-        for (size_t i = s.slots.passed[g]; i < s.slots.blocks; ++i) {
+        for (size_t i = s.slots.freed_prefix[g]; i < s.slots.blocks; ++i) {
             const BlockId there = p_.prefixes.page_of(s.slots, i, g, of);
             if (there == kNoBlock) wanted += 1;
             else p_.pages.hold(g, t.pages[g][i] = there);
@@ -66,11 +66,11 @@ bool KvSwap::in(const SwappedTable& s, std::span<const int32_t> of, uint32_t roo
         return page;
     };
     for (size_t g = 0; g < of_tokens; ++g)
-        for (size_t i = s.slots.passed[g]; i < s.slots.blocks; ++i)
+        for (size_t i = s.slots.freed_prefix[g]; i < s.slots.blocks; ++i)
             if (t.pages[g][i] == kNoBlock) t.pages[g][i] = move_in(g, s.slots.pages[g][i]);
     for (size_t g = of_tokens; g < all; ++g) t.pages[g].assign(1, move_in(g, s.slots.pages[g][0]));
     t.blocks = s.slots.blocks;
-    t.passed = s.slots.passed;
+    t.freed_prefix = s.slots.freed_prefix;
     t.salt = s.slots.salt;
     t.held = s.slots.held;
     return p_.tables.grow(t, room);

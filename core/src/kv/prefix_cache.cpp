@@ -68,11 +68,11 @@ uint32_t PrefixCache::adopt(BlockTable& table, std::span<const int32_t> tokens, 
     table.keys = std::move(prefix.keys);
     table.pages = std::move(prefix.pages);
     table.pages.resize(shape_.groups().size());
-    table.passed.assign(shape_.groups().size(), 0);
+    table.freed_prefix.assign(shape_.groups().size(), 0);
     for (size_t g = 0; g < shape_.windows().size(); ++g) {
-        table.passed[g] = static_cast<uint32_t>(shape_.first_seen(g, shape_.capacity(table)));
-        for (size_t i = table.passed[g]; i < table.blocks; ++i) pages_.hold(g, table.pages[g][i]);
-        table.held += table.blocks - std::min(table.blocks, table.passed[g]);
+        table.freed_prefix[g] = static_cast<uint32_t>(shape_.first_seen(g, shape_.capacity(table)));
+        for (size_t i = table.freed_prefix[g]; i < table.blocks; ++i) pages_.hold(g, table.pages[g][i]);
+        table.held += table.blocks - std::min(table.blocks, table.freed_prefix[g]);
     }
     return shape_.capacity(table);
 }
@@ -80,7 +80,7 @@ uint32_t PrefixCache::adopt(BlockTable& table, std::span<const int32_t> tokens, 
 void PrefixCache::note_hits(const BlockTable& t, uint32_t tokens) {
     CachedPages& cached = pages_.pool().eviction().pages();
     for (size_t g = 0; g < shape_.windows().size(); ++g)
-        for (size_t i = t.passed[g]; i < tokens / shape_.block_size(); ++i) cached.note_hit(t.pages[g][i]);
+        for (size_t i = t.freed_prefix[g]; i < tokens / shape_.block_size(); ++i) cached.note_hit(t.pages[g][i]);
 }
 
 void PrefixCache::cache_full_blocks(BlockTable& t, std::span<const int32_t> tokens) {

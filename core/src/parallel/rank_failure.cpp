@@ -1,6 +1,7 @@
 #include "parallel/rank_failure.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace patchbay::parallel {
 
@@ -23,7 +24,7 @@ const RankFailure::Cause* RankFailure::due(uint64_t now) const {
 }
 
 void RankFailure::set(const std::string& text, Lasts lasts, bool in_session) {
-    if (!changes(lasts)) return;
+    assert(changes(lasts));
     if (!exists() || !in_session) text_ = text;
     lasts_ = lasts;
 }

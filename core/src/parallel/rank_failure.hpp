@@ -31,7 +31,7 @@ class RankFailure {
     bool is_lasting() const { return exists() && lasts_ == Lasts::kForGood; }
     // The session fails with the first failure; a lasting one may still follow it. False: it changes nothing.
     bool changes(Lasts lasts) const { return !exists() || (lasts_ != Lasts::kForGood && lasts == Lasts::kForGood); }
-    void set(const std::string& text, Lasts, bool in_session);
+    void set(const std::string& text, Lasts, bool in_session); // it changes something
     void end_session(); // a failure of the session alone is over
 
   private:

@@ -1,5 +1,5 @@
-// The store of a session, which all ranks share: texts by key, each set once. A rank that asks for a key which is not
-// set yet is answered when it is. Part of HubState.
+// The store of a session, which all ranks share: texts by key, each set once. A rank that reads a key which is not
+// set yet gets its answer when it is. Part of HubState.
 #pragma once
 #include <map>
 #include <string>

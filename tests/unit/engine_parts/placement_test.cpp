@@ -385,7 +385,7 @@ class RandomRun {
         s.computed += p.tokens;
         if (p.rows > 0) s.tokens.push_back(static_cast<TokenId>(draw_() % 3));
         if (b_.siblings.holds(s) && s.outputs() > 0) release_siblings(s);
-        b_.kv.tables().pass(s.table, s.computed);
+        b_.kv.tables().free_outside_window(s.table, s.computed);
         if (s.outputs() > 12) end(s);
     }
 

@@ -118,7 +118,7 @@ TEST(Hints, OfASiblingEndWhereAWindowSlidesPastThePrompt) {
     all[0]->computed = 7;
     b.admission.put_last(*all[1]);
     EXPECT_EQ(b.shown(*all[1]).cached_tokens, 6u);
-    b.kv.tables().pass(all[0]->table, 15);
+    b.kv.tables().free_outside_window(all[0]->table, 15);
     b.hints.update();
     EXPECT_EQ(b.shown(*all[1]).cached_tokens, 0u);
 }

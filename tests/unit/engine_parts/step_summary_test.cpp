@@ -55,7 +55,7 @@ TEST(StepSummary, CountsPagesByWhatTheyKeepAndWhatIsEmptyInThem) {
     w.slots = 6;
     Bench b(std::move(w));
     Sequence &s = b.run(12, 10), &swapped = b.run(4, 4);
-    b.kv.tables().pass(s.table, 10);
+    b.kv.tables().free_outside_window(s.table, 10);
     ASSERT_TRUE(b.kv.swap().out(swapped.table, 4, swapped.swapped));
     b.admission.leave(swapped);
     b.part.note_state();

@@ -184,7 +184,8 @@ class RandomRequests {
     }
     void pass_window() {
         auto& [t, text] = held_[below_(held_.size())];
-        cache_.tables().pass(t, std::min(cache_.shape().capacity(t), static_cast<uint32_t>(text.size())));
+        cache_.tables().free_outside_window(
+            t, std::min(cache_.shape().capacity(t), static_cast<uint32_t>(text.size())));
     }
     void offload() {
         auto& [t, text] = held_.back();

@@ -156,13 +156,13 @@ TEST(KvGroups, AWindowGivesBackWhatNoTokenToComeSees) {
     KvCache cache(16, 4, PrefixCaching::kOff, "m", {kFull, kWindow});
     BlockTable t;
     ASSERT_TRUE(cache.tables().grow(t, 16));
-    cache.tables().pass(t, 8); // token 8 sees 3 to 8
+    cache.tables().free_outside_window(t, 8); // token 8 sees 3 to 8
     EXPECT_EQ(t.held, 8u);
-    cache.tables().pass(t, 9); // token 9 sees 4 to 9
+    cache.tables().free_outside_window(t, 9); // token 9 sees 4 to 9
     EXPECT_EQ(t.held, 7u);
     EXPECT_EQ(t.pages[1][0], kNoBlock);
     EXPECT_NE(t.pages[0][0], kNoBlock);
-    cache.tables().pass(t, 16); // 11 to 16
+    cache.tables().free_outside_window(t, 16); // 11 to 16
     EXPECT_EQ(cache.used(GroupKind::kSliding), 2u);
     EXPECT_EQ(cache.used(GroupKind::kFull), 4u);
     cache.tables().release(t);
@@ -172,7 +172,7 @@ TEST(KvGroups, AWindowGivesBackWhatNoTokenToComeSees) {
 TEST(KvGroups, AWindowHitsWithItsLastBlocksOnly) {
     KvCache cache(8, 4, PrefixCaching::kOn, "m", {kWindow});
     BlockTable a = computed(cache, tokens(20));
-    cache.tables().pass(a, 20);
+    cache.tables().free_outside_window(a, 20);
     EXPECT_EQ(cache.pool().cached(), 3u);
     BlockTable other;
     ASSERT_TRUE(cache.tables().grow(other, 24)); // takes the blocks that were passed
@@ -188,7 +188,7 @@ TEST(KvGroups, AWindowHitsWithItsLastBlocksOnly) {
 TEST(KvGroups, OfWhatAWindowHasPassedTheDeepestIsReusedFirst) {
     KvCache cache(8, 4, PrefixCaching::kOn, "m", {kWindow});
     BlockTable a = computed(cache, tokens(24)), other;
-    cache.tables().pass(a, 24); // four of six blocks
+    cache.tables().free_outside_window(a, 24); // four of six blocks
     ASSERT_TRUE(cache.tables().grow(other, 16)); // the two that were never used, and two of those
     EXPECT_EQ(cache.prefixes().count_cached(tokens(9)), 8u);
     cache.tables().release(a);
@@ -215,7 +215,7 @@ TEST(KvGroups, WhatOthersHoldTooDoesNotComeFree) {
     EXPECT_EQ(b.held, 3u + 2u + 2u);
     EXPECT_EQ(cache.tables().pages_freed_if_preempted(b), 2u);
     EXPECT_EQ(cache.tables().pages_freed_if_preempted(a), 8u - 5u);
-    cache.tables().pass(a, 16);
+    cache.tables().free_outside_window(a, 16);
     EXPECT_EQ(cache.pool().references(b.pages[1][2]), 2u);
     cache.tables().release(a);
     cache.tables().release(b);

@@ -135,7 +135,7 @@ TEST(KvCache, AForkOfWhatIsNotThereChangesNothing) {
     ASSERT_TRUE(windows.tables().grow(a, 16));
     ASSERT_TRUE(windows.tables().fork(a, 15, b));
     windows.tables().release(b);
-    windows.tables().pass(a, 14); // gives back what token 8 would see
+    windows.tables().free_outside_window(a, 14); // gives back what token 8 would see
     const uint32_t used = windows.pool().used();
     EXPECT_FALSE(windows.tables().fork(a, 8, b));
     EXPECT_FALSE(windows.tables().fork(a, 17, b)) << "it has no such tokens";

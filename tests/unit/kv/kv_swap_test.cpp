@@ -102,7 +102,7 @@ TEST(KvSwap, WindowsAndStatesGoWithTheRest) {
     const std::vector<GroupSpec> groups = {{GroupKind::kFull, 0}, {GroupKind::kSliding, 6}, {GroupKind::kRecurrent, 0}};
     KvCache cache = cache_of(20, 20, PrefixCaching::kOff, groups);
     BlockTable t = grown(cache, 20);
-    cache.tables().pass(t, 18);
+    cache.tables().free_outside_window(t, 18);
     const uint32_t held = t.held;
     EXPECT_EQ(held, 5u + 2u + 1u);
     SwappedTable out;
@@ -112,7 +112,7 @@ TEST(KvSwap, WindowsAndStatesGoWithTheRest) {
     cache.copies().clear();
     ASSERT_TRUE(cache.swap().in(out, tokens(20), 19, t));
     EXPECT_EQ(cache.copies().copies().size(), held);
-    EXPECT_EQ(t.passed, (std::vector<uint32_t>{0, 3, 0}));
+    EXPECT_EQ(t.freed_prefix, (std::vector<uint32_t>{0, 3, 0}));
     EXPECT_EQ(t.pages[1][2], kNoBlock);
     EXPECT_EQ(cache.used(GroupKind::kRecurrent), 1u);
     EXPECT_EQ(cache.used(GroupKind::kSliding), 2u);

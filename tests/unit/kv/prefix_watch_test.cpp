@@ -91,7 +91,8 @@ TEST_P(RandomBlocks, AreFollowedExactly) {
             held.erase(held.begin() + static_cast<ptrdiff_t>(i));
         } else if (kind == 5 && !held.empty()) {
             auto& [t, text] = held[below(static_cast<uint32_t>(held.size()))];
-            cache.tables().pass(t, std::min(cache.shape().capacity(t), static_cast<uint32_t>(text.size())));
+            cache.tables().free_outside_window(
+                t, std::min(cache.shape().capacity(t), static_cast<uint32_t>(text.size())));
         } else if (kind == 6 && !held.empty()) {
             if (below(4) == 0) cache.prefixes().forget(held.back().first);
         } else {

@@ -44,7 +44,7 @@ void StepSummary::note_pages() {
     for (size_t kind = 0; kind < kv::kGroupKinds; ++kind)
         report.group_pages[kind] = p_.kv.used(static_cast<kv::GroupKind>(kind));
     for (const Sequence* s : p_.sequences.running()) {
-        const uint32_t gone = s->table.passed.empty() ? 0 : *std::ranges::min_element(s->table.passed);
+        const uint32_t gone = s->table.freed_prefix.empty() ? 0 : *std::ranges::min_element(s->table.freed_prefix);
         const uint32_t capacity = p_.kv.shape().capacity(s->table);
         report.token_slots += (s->table.blocks - gone) * p_.kv.shape().block_size();
         report.empty_slots += capacity - std::min(capacity, s->computed + s->in_flight);

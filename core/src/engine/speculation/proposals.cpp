@@ -90,7 +90,8 @@ Result<> Proposals::draft_with_model(std::span<const Row> rows) {
     report.draft_pass_tokens = draft_model_->work().tokens;
     report.draft_pass_ns = draft_model_->work().ns;
     for (Sequence* s : running)
-        p_.kv.tables().pass(s->table, std::min(draft_model_->computed_by_both(*s), p_.beams.needed_from(*s)));
+        p_.kv.tables().free_outside_window(s->table,
+                                           std::min(draft_model_->computed_by_both(*s), p_.beams.needed_from(*s)));
     release_lingering();
     return proposed ? followed : proposed;
 }
@@ -189,7 +190,7 @@ void Proposals::observe(const Sequence& s, uint32_t verified, uint32_t accepted)
 }
 
 void Proposals::free_outside_window(Sequence& s) {
-    if (!draft_model_) p_.kv.tables().pass(s.table, std::min(s.computed, p_.beams.needed_from(s)));
+    if (!draft_model_) p_.kv.tables().free_outside_window(s.table, std::min(s.computed, p_.beams.needed_from(s)));
 }
 
 // It ends in the step that computed its prompt, whose blocks may be shared from now on: by both models.
