@@ -27,7 +27,7 @@ Result<> unlike(const char* what, uint32_t got, uint32_t expected) {
 Result<> ModelRunner::check_like(const host::Component& model, const pb_model_facts& facts) const {
     if (draft_ && is_head(*draft_->model_))
         return fail(StatusCode::kUnsupported, "the engine drafts with a head that was trained for the model that runs");
-    PB_CHECK(check_needs(model));
+    PB_CHECK(its_.check_needs(model));
     if (facts.vocab_size != signature_.vocab_size)
         return unlike("a vocabulary of", facts.vocab_size, signature_.vocab_size);
     if (facts.layer_count != signature_.layer_count)
@@ -96,9 +96,9 @@ void ModelRunner::release(LoadedWeights& weights) const {
 // ---- another attention ----
 
 Result<> ModelRunner::check_attention(const host::Component& attention) const {
-    if (!info_.computes && !attention.table<pb_attention>()->cost)
+    if (!its_.info.computes && !attention.table<pb_attention>()->cost)
         return fail(StatusCode::kUnsupported, attention.label() + (" does not say what it costs on device '" +
-                                                                   device_name_ + "', which computes nothing"));
+                                                                   its_.name + "', which computes nothing"));
     PB_CHECK(kv_->check_pages(attention));
     return draft_ ? draft_->check_attention(attention) : Result<>();
 }

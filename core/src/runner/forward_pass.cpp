@@ -11,14 +11,14 @@ namespace patchbay::runner {
 
 pb_tensor ModelRunner::temp(void* self, pb_dtype dtype, int32_t rank, const int64_t* shape) {
     auto* runner = static_cast<ModelRunner*>(self);
-    pb_tensor t{nullptr, dtype, rank, {1, 1, 1, 1}, {1, 1, 1, 1}, runner->info_.host_memory ? 0 : 1, 0};
+    pb_tensor t{nullptr, dtype, rank, {1, 1, 1, 1}, {1, 1, 1, 1}, runner->its_.info.host_memory ? 0 : 1, 0};
     int64_t stride = 1;
     for (int32_t i = rank - 1; i >= 0; --i) {
         t.shape[i] = shape[i];
         t.strides[i] = stride;
         stride *= shape[i];
     }
-    if (!runner->info_.computes) return t;
+    if (!runner->its_.info.computes) return t;
     t.data = runner->workspace_->take(static_cast<uint64_t>(stride * dtype_bytes(dtype)));
     if (!t.data) runner->out_of_memory_ = true;
     return t;
@@ -46,7 +46,7 @@ void ModelRunner::attend(void* self, uint32_t layer, const pb_tensor* out, const
                                       : "attends in layer " + std::to_string(layer) + " without k and v";
         return;
     }
-    if (!runner->info_.computes) return runner->capturing_ ? void() : runner->charge_attention(layer);
+    if (!runner->its_.info.computes) return runner->capturing_ ? void() : runner->charge_attention(layer);
     const KvLayers::BoundAttention& bound = *runner->kv_->bound_of(layer);
     const pb_attention_batch& batch = runner->batches_[bound.group];
     const pb_kv_view view = runner->kv_->view(layer, runner->loaded_.sinks.of(layer));
@@ -89,8 +89,8 @@ void ModelRunner::state(void* self, uint32_t layer, pb_state* out) {
 
 pb_tensor ModelRunner::place(std::span<const int32_t> values) {
     const auto n = static_cast<int64_t>(values.size());
-    if (!info_.computes) return tensor(nullptr, PB_I32, {n}, 1);
-    if (info_.host_memory) return tensor(const_cast<int32_t*>(values.data()), PB_I32, {n});
+    if (!its_.info.computes) return tensor(nullptr, PB_I32, {n}, 1);
+    if (its_.info.host_memory) return tensor(const_cast<int32_t*>(values.data()), PB_I32, {n});
     return tensor(const_cast<int32_t*>(inputs_->place(values)), PB_I32, {n}, 1);
 }
 
@@ -103,7 +103,7 @@ uint64_t ModelRunner::input_bytes(const InputSizes& s) const {
 
 Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& batch,
                                                       const std::optional<GraphBucket>& bucket) {
-    if (has_own_memory()) {
+    if (its_.has_own_memory()) {
         const uint64_t bytes = input_bytes({batch.tokens(), batch.sequences(), batch.logit_rows().size(),
                                             batch.blocks().size()});
         if (bytes > inputs_->bytes()) { // they move, from under the graphs
@@ -126,14 +126,14 @@ Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& batch,
             b.max_query_len = bucket->shape == GraphShape::kDecode ? 1 : bucket->tokens;
             b.max_seq_len = max_seq_len_;
         }
-        if (has_own_memory())
+        if (its_.has_own_memory())
             b.device = {static_cast<const int32_t*>(starts.data), static_cast<const int32_t*>(lengths.data),
                         inputs_->place(std::span(b.block_starts, b.seq_count + 1)), nullptr,
                         inputs_->place(std::span(b.slot_mapping, b.token_count)),
                         static_cast<const int32_t*>(inputs.positions.data)};
         batches_.push_back(b);
     }
-    if (!has_own_memory()) return inputs;
+    if (!its_.has_own_memory()) return inputs;
     const int32_t* const blocks = inputs_->place(batch.blocks());
     for (pb_attention_batch& b : batches_) b.device.blocks = blocks;
     PB_CHECK(inputs_->send());
@@ -168,26 +168,26 @@ pb_forward ModelRunner::forward_of(const Inputs& inputs, Hidden hidden) {
     pb_forward out{};
     out.struct_size = sizeof out;
     out.token_count = static_cast<uint32_t>(inputs.ids.shape[0]);
-    out.ops = &ops_;
+    out.ops = &its_.ops;
     out.weights = loaded_.by_spec.data();
     out.ids = inputs.ids;
     out.positions = inputs.positions;
     out.logit_rows = inputs.logit_rows;
     const int64_t logits_shape[] = {inputs.logit_rows.shape[0], facts_.vocab_size};
     out.logits = temp(this, PB_F32, 2, logits_shape);
-    out.activation_dtype = info_.activation_dtype;
+    out.activation_dtype = its_.info.activation_dtype;
     out.ctx = this;
     out.temp = temp;
     out.attend = attend;
     out.state = state;
     const int64_t hidden_shape[] = {inputs.ids.shape[0], facts_.hidden_size};
     if (hidden_) out.hidden = hidden_->rows(0, out.token_count);
-    else if (hidden == Hidden::kWanted) out.hidden = temp(this, info_.activation_dtype, 2, hidden_shape);
+    else if (hidden == Hidden::kWanted) out.hidden = temp(this, its_.info.activation_dtype, 2, hidden_shape);
     if (goes_on_from_) {
         out.draft_step = inputs.draft_step;
         out.features = goes_on_from_->all();
         out.feature_rows = inputs.features;
-        if (facts_.layer_count > 0) out.hidden = temp(this, info_.activation_dtype, 2, hidden_shape);
+        if (facts_.layer_count > 0) out.hidden = temp(this, its_.info.activation_dtype, 2, hidden_shape);
     }
     return out;
 }
@@ -255,7 +255,7 @@ Result<SampledRows> ModelRunner::sample(std::span<const float> logits, const Sam
 bool ModelRunner::can_submit() const {
     const auto* const async = device_.extension<pb_device_async>();
     if (!async) return false;
-    return !info_.computes || (has_own_memory() && async->to_host_async && ops_.fill_placeholders);
+    return !its_.info.computes || (its_.has_own_memory() && async->to_host_async && its_.ops.fill_placeholders);
 }
 
 Result<> ModelRunner::submit(const Batch& batch, const SampleCall* call) {
@@ -265,7 +265,7 @@ Result<> ModelRunner::submit(const Batch& batch, const SampleCall* call) {
 }
 
 Result<SampledRows> ModelRunner::wait() {
-    if (!info_.computes) {
+    if (!its_.info.computes) {
         clock_.wait_until_ns(ready_ns_.front());
         ready_ns_.pop_front();
     }
@@ -298,7 +298,7 @@ uint64_t ModelRunner::device_busy_until() {
 Result<> ModelRunner::end_step(uint64_t& ns) {
     const Result<> ended = device_.component->check(
         timed(clock_, times_.device_end, [&] { return device_.call<&pb_device::end_step>(); }), "end_step");
-    if (ended && !info_.computes) timed(clock_, ns, [&] { clock_.wait_until_ns(device_busy_until()); });
+    if (ended && !its_.info.computes) timed(clock_, ns, [&] { clock_.wait_until_ns(device_busy_until()); });
     return ended;
 }
 
@@ -343,14 +343,14 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
     } else {
         ended = device_.checked<&pb_device_async::submit_step>();
         if (ended) in_flight_.push_back(done && call);
-        if (ended && !info_.computes) ready_ns_.push_back(device_busy_until());
+        if (ended && !its_.info.computes) ready_ns_.push_back(device_busy_until());
     }
     PB_CHECK(check_pass(done, ended, batch.tokens()));
     std::span<float> logits;
-    if (info_.computes && !call && end == End::kWait) {
+    if (its_.info.computes && !call && end == End::kWait) {
         PB_TRY(logits, copied_logits(rows));
     }
-    if (info_.computes && end == End::kWait) PB_CHECK(copy_hidden(forward.hidden, batch.hidden()));
+    if (its_.info.computes && end == End::kWait) PB_CHECK(copy_hidden(forward.hidden, batch.hidden()));
     if (choice.bucket && !graph && !choice.refused) capture(inputs, *choice.bucket);
     return logits;
 }
@@ -358,9 +358,9 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
 void ModelRunner::fill_placeholders(const Batch& batch, const Inputs& inputs) {
     const auto ids = batch.ids();
     if (std::none_of(ids.begin(), ids.end(), [](int32_t id) { return id < 0; })) return;
-    const pb_ops& ops = ops_;
+    const pb_ops& ops = its_.ops;
     if (!ops.fill_placeholders) return; // nothing is computed from them
-    const pb_tensor sampled = info_.computes ? sampling_.newest_tokens()
+    const pb_tensor sampled = its_.info.computes ? sampling_.newest_tokens()
                                              : tensor(nullptr, PB_I32, {static_cast<int64_t>(ids.size())}, 1);
     ops.fill_placeholders(ops.ctx, &inputs.ids, &sampled);
 }
@@ -381,7 +381,7 @@ Result<> ModelRunner::enqueue_sampling(const SampleCall& call) {
 Result<std::span<float>> ModelRunner::copied_logits(size_t rows) {
     const size_t count = rows * facts_.vocab_size;
     auto* const there = static_cast<float*>(device_logits_.data);
-    if (info_.host_memory || count == 0) return std::span(there, count);
+    if (its_.info.host_memory || count == 0) return std::span(there, count);
     logits_.resize(count);
     PB_CHECK(device_.checked<&pb_device::to_host>(logits_.data(), there, count * sizeof(float)));
     return std::span(logits_);
@@ -422,7 +422,7 @@ Result<> ModelRunner::replay(const CapturedGraph& captured) {
     const Result<> launched = device_.component->check(timed(clock_, times_.device_launch, [&] {
         return device_.call<&pb_device_graphs::graph_launch>(captured.graph);
     }), "graph_launch");
-    if (launched && !info_.computes) { // what attention takes depends on the batch, so it is no part of the graph
+    if (launched && !its_.info.computes) { // what attention takes depends on the batch, so it is no part of the graph
         replaying_ = true;
         for (const uint32_t layer : captured.layers) charge_attention(layer);
         replaying_ = false;

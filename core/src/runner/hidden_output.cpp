@@ -7,7 +7,7 @@
 namespace patchbay::runner {
 
 uint32_t ModelRunner::hidden_size() const {
-    const bool readable = info_.activation_dtype == PB_F32 || info_.activation_dtype == PB_BF16;
+    const bool readable = its_.info.activation_dtype == PB_F32 || its_.info.activation_dtype == PB_BF16;
     return readable && (facts_.flags & PB_MODEL_GIVES_HIDDEN) ? facts_.hidden_size : 0;
 }
 
@@ -17,7 +17,7 @@ Result<> ModelRunner::copy_hidden(const pb_tensor& states, std::span<const Token
     for (const TokenRange& range : ranges) {
         const size_t count = range.count * width, bytes = count * element;
         const auto* from = static_cast<const std::byte*>(states.data) + range.first * width * element;
-        if (!info_.host_memory) {
+        if (!its_.info.host_memory) {
             hidden_bytes_.resize(bytes);
             PB_CHECK(device_.checked<&pb_device::to_host>(hidden_bytes_.data(), from, bytes));
             from = hidden_bytes_.data();

@@ -1,12 +1,10 @@
 #include "runner/model_runner.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <map>
 #include <utility>
 
-#include "host/op_names.hpp"
 #include "host/registry.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
@@ -35,22 +33,10 @@ std::string text_of(pb_dtype dtype, uint32_t group) { // "bfloat16", "int4 g32"
 
 }  // namespace
 
-double ModelWork::params_of_token() const {
-    double out = static_cast<double>(linear_params);
-    for (const ExpertWork& e : experts) out += e.share * static_cast<double>(e.params);
-    return out;
-}
-
-double ModelWork::bytes_of_pass(double tokens) const {
-    double out = static_cast<double>(linear_bytes);
-    for (const ExpertWork& e : experts) out += (1 - std::pow(1 - e.share, tokens)) * static_cast<double>(e.bytes);
-    return out;
-}
-
-ModelRunner::ModelRunner(std::shared_ptr<const host::Device> device, host::Model model,
-                         const host::Component& attention, Clock& clock)
-    : shared_device_(std::move(device)), device_(*shared_device_), own_model_(std::move(model.component)),
-      model_(own_model_.get()), attention_(&attention), clock_(clock) {}
+ModelRunner::ModelRunner(std::shared_ptr<OpenDevice> device, host::Model model, const host::Component& attention,
+                         Clock& clock)
+    : shared_device_(std::move(device)), its_(*shared_device_), device_(its_.plugin),
+      own_model_(std::move(model.component)), model_(own_model_.get()), attention_(&attention), clock_(clock) {}
 
 ModelRunner::~ModelRunner() {
     abandon();
@@ -90,8 +76,8 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, ho
                                                          const RunnerSettings& settings, Clock& clock,
                                                          DraftModel* draft) {
     std::unique_ptr<ModelRunner> runner(
-        new ModelRunner(std::make_shared<host::Device>(std::move(device)), std::move(model), *attention.component,
-                        clock));
+        new ModelRunner(std::make_shared<OpenDevice>(std::move(device), settings.device), std::move(model),
+                        *attention.component, clock));
     runner->own_attention_ = std::move(attention.component);
     const RunnerSettings its = draft ? draft_settings(settings, *draft) : RunnerSettings{};
     PB_CHECK(runner->open(settings));
@@ -108,12 +94,10 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, ho
 }
 
 Result<> ModelRunner::open(const RunnerSettings& settings) {
-    PB_CHECK(device_.checked<&pb_device::info>(&info_));
-    device_name_ = settings.device;
-    if (!info_.computes) PB_CHECK(check_simulation());
+    PB_CHECK(its_.read_info());
+    if (!its_.info.computes) PB_CHECK(check_simulation());
     if (settings.ranks) PB_CHECK(connect(*settings.ranks));
-    const pb_ops* const ops = device_.call<&pb_device::ops>();
-    ops_ = widened<pb_ops>(ops, ops->struct_size);
+    its_.read_ops();
     workspace_ = std::make_unique<Workspace>(device_);
     inputs_ = std::make_unique<StepInputs>(device_);
     max_tokens_ = settings.max_num_batched_tokens;
@@ -139,9 +123,6 @@ Result<> ModelRunner::open_draft(DraftModel& draft, const RunnerSettings& its) {
     if (is_head(*draft.model.component)) PB_CHECK(check_head(draft));
     draft_.reset(new ModelRunner(shared_device_, std::move(draft.model), *attention_, clock_));
     ModelRunner& g = *draft_;
-    g.info_ = info_;
-    g.ops_ = ops_;
-    g.device_name_ = device_name_;
     g.workspace_ = std::make_unique<Workspace>(device_);
     g.inputs_ = std::make_unique<StepInputs>(device_);
     g.max_tokens_ = its.max_num_batched_tokens;
@@ -165,9 +146,9 @@ Result<> ModelRunner::check_head(const DraftModel& head) const {
 Result<> ModelRunner::check_simulation() const {
     if (!device_.extension<pb_device_simulation>())
         return fail(StatusCode::kUnsupported,
-                    "device '" + device_name_ + "' computes nothing, but does not say what time passes");
+                    "device '" + its_.name + "' computes nothing, but does not say what time passes");
     if (!attention_->table<pb_attention>()->cost)
-        return fail(StatusCode::kUnsupported, "device '" + device_name_ + "' computes nothing, and " +
+        return fail(StatusCode::kUnsupported, "device '" + its_.name + "' computes nothing, and " +
                     attention_->label() + " does not say what it costs there (choose paged)");
     return {};
 }
@@ -176,41 +157,17 @@ Result<> ModelRunner::connect(Ranks& ranks) {
     const pb_group& group = ranks.wire();
     if (!device_.extension<pb_device_collectives>())
         return fail(StatusCode::kUnsupported,
-                    "device '" + device_name_ + "' cannot be one of " + std::to_string(group.size) +
+                    "device '" + its_.name + "' cannot be one of " + std::to_string(group.size) +
                     " ranks (set tensor_parallel_size: 1)");
     ranks_ = &ranks;
     ranks.watch([device = device_.component.get()] { host::call<&pb_device_collectives::disconnect>(*device); });
     return device_.checked<&pb_device_collectives::connect>(&group);
 }
 
-bool is_head(const host::Component& model) { return model.extension<pb_draft_head>() != nullptr; }
-
-Result<pb_model_facts> read_facts(const host::Component& model, const weights::FlatConfig& flat,
-                                  const ConfigReader& reader) {
-    std::vector<pb_setting> items;
-    for (const auto& [key, value] : flat) items.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
-    const pb_model_config config{sizeof(pb_model_config), static_cast<uint32_t>(items.size()), items.data(),
-                                 reader.size, reader.rank, reader.max_length, 0};
-    pb_model_facts facts = sized<pb_model_facts>();
-    PB_CHECK(host::checked<&pb_model::load_config>(model, &config, &facts));
-    if (facts.vocab_size == 0 || (facts.layer_count == 0 && !is_head(model)))
-        return fail("model '" + std::string(model.type().name) + "' reports no layers or no vocabulary");
-    return facts;
-}
-
-Result<> ModelRunner::check_needs(const host::Component& model) const {
-    for (const char* const* need = model.table<pb_model>()->needs; need && *need; ++need)
-        if (!host::has_op(ops_, *need))
-            return fail(StatusCode::kUnsupported,
-                        "model '" + std::string(model.type().name) + "' needs the op '" + *need +
-                        "', which the device '" + device_name_ + "' does not have");
-    return {};
-}
-
 Result<> ModelRunner::check_model() const {
-    if (ranks_ && (!ops_.all_reduce || !ops_.all_gather))
-        return fail("device '" + device_name_ + "' connected the ranks, but has no all_reduce or no all_gather");
-    return check_needs(*model_);
+    if (ranks_ && (!its_.ops.all_reduce || !its_.ops.all_gather))
+        return fail("device '" + its_.name + "' connected the ranks, but has no all_reduce or no all_gather");
+    return its_.check_needs(*model_);
 }
 
 namespace {
@@ -243,16 +200,16 @@ Result<> ModelRunner::share_target_weights(const RunnerSettings& settings) {
                     " weights, and says that its token table is number " + std::to_string(facts_.embedding) +
                     " and its lm head number " + std::to_string(facts_.lm_head));
     draft_->of_target_ = {nullptr, loaded_.by_spec[facts_.embedding], loaded_.by_spec[facts_.lm_head]};
-    const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, has_graphs()), nullptr).max_tokens();
+    const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, its_.has_graphs()), {}).max_tokens();
     hidden_ = std::make_unique<HiddenStates>(device_);
     draft_->goes_on_from_ = hidden_.get();
     return hidden_->allocate({std::max(settings.max_num_batched_tokens, padded), settings.rows_per_sequence(),
-                              settings.max_num_seqs, facts_.hidden_size, info_.activation_dtype,
-                              info_.host_memory ? 0 : 1, info_.computes != 0});
+                              settings.max_num_seqs, facts_.hidden_size, its_.info.activation_dtype,
+                              its_.info.host_memory ? 0 : 1, its_.info.computes != 0});
 }
 
 Result<ModelRunner::LayersKv> ModelRunner::describe_kv(const RunnerSettings& settings) {
-    const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, has_graphs()), nullptr).max_tokens();
+    const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, its_.has_graphs()), {}).max_tokens();
     max_seq_len_ = settings.max_model_len ? settings.max_model_len : facts_.max_position;
     LayersKv out;
     out.specs.resize(facts_.layer_count, sized<pb_kv_spec>());
@@ -265,8 +222,8 @@ Result<ModelRunner::LayersKv> ModelRunner::describe_kv(const RunnerSettings& set
     for (uint32_t layer = 0; layer < facts_.layer_count; ++layer)
         if (const uint32_t owner = out.specs[layer].kv_source_layer; owner > 0 && owner <= layer)
             dtypes[layer] = dtypes[owner - 1];
-    out.form = {settings.block_size, info_.activation_dtype, std::move(dtypes),
-                info_.compatible_with[0] ? info_.compatible_with : device_name_, !info_.computes,
+    out.form = {settings.block_size, its_.info.activation_dtype, std::move(dtypes),
+                its_.info.compatible_with[0] ? its_.info.compatible_with : its_.name, !its_.info.computes,
                 std::max(settings.max_num_seqs, padded), std::max(settings.max_num_batched_tokens, padded),
                 max_seq_len_};
     kv_ = std::make_unique<KvLayers>(device_, *attention_);
@@ -388,7 +345,7 @@ Result<> ModelRunner::load_weights(const host::Component& model, const weights::
         const bool ran = run([&] {
             prepared = prepare(model, spec, loaded);
             if (prepared) bytes = device_.call<&pb_device::weight_bytes>(*prepared);
-            if (prepared && info_.computes) sinks_placed = into.sinks.place(device_, i, loaded.data);
+            if (prepared && its_.info.computes) sinks_placed = into.sinks.place(device_, i, loaded.data);
         });
         if (!ran) return fail(StatusCode::kUnavailable, "the engine has stopped");
         PB_TRY(pb_weight* const weight, std::move(prepared));
@@ -474,10 +431,10 @@ Result<> ModelRunner::run_largest(const RunnerSettings& settings) {
 // What weights and one pass of each model over the largest batch leave of the device's memory. What the passes took for
 // activations stays taken. Where nothing is computed there are no activations to take any.
 Result<uint64_t> ModelRunner::room_for_kv(const RunnerSettings& settings, const RunnerSettings& of_guest) {
-    if (info_.host_memory)
-        return fail(StatusCode::kUnsupported, "gpu_memory_utilization: the memory of device '" + device_name_ +
+    if (its_.info.host_memory)
+        return fail(StatusCode::kUnsupported, "gpu_memory_utilization: the memory of device '" + its_.name +
                     "' is the host's (say kv_cache_memory)");
-    if (info_.computes && settings.max_num_batched_tokens > 0) {
+    if (its_.info.computes && settings.max_num_batched_tokens > 0) {
         PB_CHECK(kv_->allocate(1));
         PB_CHECK(run_largest(settings));
         if (draft_) PB_CHECK(draft_->run_largest(of_guest));
@@ -492,9 +449,9 @@ Result<uint64_t> ModelRunner::room_for_kv(const RunnerSettings& settings, const 
 
 Result<> ModelRunner::make_graphs(const RunnerSettings& settings) {
     graph_settings_ = graphs_of(settings);
-    graph_scope_ = scope_of(settings, has_graphs());
+    graph_scope_ = scope_of(settings, its_.has_graphs());
     make_graph_cache();
-    if (has_own_memory() && settings.max_num_seqs > 0) {
+    if (its_.has_own_memory() && settings.max_num_seqs > 0) {
         const uint64_t tokens = std::max(settings.max_num_batched_tokens, graphs_->max_tokens());
         const uint64_t sequences = std::max(settings.max_num_seqs, graphs_->max_tokens());
         const uint64_t pages = (uint64_t{max_seq_len_} + settings.block_size - 1) / settings.block_size;

@@ -19,47 +19,18 @@
 #include "runner/graph_cache.hpp"
 #include "runner/hidden_states.hpp"
 #include "runner/host_pages.hpp"
-#include "runner/kv_dtypes.hpp"
 #include "runner/kv_layers.hpp"
+#include "runner/model_facts.hpp"
 #include "runner/model_work.hpp"
+#include "runner/open_device.hpp"
 #include "runner/ranks.hpp"
+#include "runner/runner_settings.hpp"
 #include "runner/step_inputs.hpp"
 #include "runner/workspace.hpp"
 #include "weights/checkpoint.hpp"
 #include "weights/loader.hpp"
 
 namespace patchbay::runner {
-
-// The engine's, and what is known once a model is chosen. max_num_seqs or max_num_batched_tokens 0: not known, and
-// there are no graphs.
-struct RunnerSettings : config::EngineSettings {
-    weights::FlatConfig model_config;  // config.json, or the shape of a dummy model
-    weights::WeightForm weights;       // as most are wanted
-    KvDTypes kv_dtypes;                // what kv_cache_dtype means for this model
-    std::string device;                // the device plugin's name
-    Ranks* ranks = nullptr;            // of which it is one; outlives the runner. null: it is alone
-
-    uint32_t rows_per_sequence() const { return 1 + num_speculative_tokens; } // logit rows at most
-};
-
-// A second model, whose passes go over the same sequences and whose KV lies in the same pages: a draft model, or a
-// head, which goes on from the first one's hidden states and takes its token table and lm head.
-struct DraftModel {
-    host::Model model;
-    pb_model_facts facts = sized<pb_model_facts>();            // that it gave when it read model_config
-    weights::FlatConfig model_config;
-    weights::WeightSource source;      // until the runner is made
-    weights::WeightForm weights;
-    KvDTypes kv_dtypes;
-};
-
-// Has the model read its configuration, as rank `rank` of `size`.
-bool is_head(const host::Component& model); // of another model: EAGLE, Medusa
-struct ConfigReader { // what else a model learns with its configuration
-    uint32_t rank = 0, size = 1;
-    uint32_t max_length = 0; // tokens that sequences may reach; 0: not said
-};
-Result<pb_model_facts> read_facts(const host::Component& model, const weights::FlatConfig&, const ConfigReader& = {});
 
 struct LoadedWeights { // of a model, on the device
     std::vector<pb_weight*> by_spec; // aliases repeat
@@ -79,7 +50,7 @@ class ModelRunner {
     ~ModelRunner();
 
     const pb_model_facts& facts() const { return facts_; }
-    const pb_device_info& device_info() const { return info_; }
+    const pb_device_info& device_info() const { return its_.info; }
     const kv::Grouping& grouping() const { return kv_->grouping(); }
     const BatchForm& batch_form() const { return form_; } // of the batches that forward() takes
     uint32_t num_blocks() const { return kv_->page_count(); }
@@ -97,7 +68,7 @@ class ModelRunner {
     // A batch without tokens is its copies alone.
     Result<std::span<float>> forward(const Batch&);
     Result<> check_sampler(const host::Component& sampler) const { // that it can sample here
-        return runner::check_sampler(sampler, device_name_, info_);
+        return runner::check_sampler(sampler, its_.name, its_.info);
     }
     // The same, and its rows sampled in the same step; logits stay where they are. Valid until the next call but one.
     Result<SampledRows> forward(const Batch&, const SampleCall&);
@@ -150,16 +121,14 @@ class ModelRunner {
     void end_attention();    // no pass comes any more
 
   private:
-    ModelRunner(std::shared_ptr<const host::Device>, host::Model, const host::Component& attention, Clock&);
+    ModelRunner(std::shared_ptr<OpenDevice>, host::Model, const host::Component& attention, Clock&);
     Result<> open(const RunnerSettings&);
     Result<> check_simulation() const;
     Result<> connect(Ranks&);
     Result<> check_model() const;
     Result<> open_draft(DraftModel&, const RunnerSettings&);
     Result<> check_head(const DraftModel&) const;
-    bool has_graphs() const { return device_.extension<pb_device_graphs>() != nullptr; }
     Result<> share_target_weights(const RunnerSettings&); // weights, and memory for hidden states
-    Result<> check_needs(const host::Component& model) const;
     Result<> check_like(const host::Component& model, const pb_model_facts&) const; // the one in use
     Result<> load_weights(const host::Component& model, const weights::WeightSource&, const weights::WeightForm&,
                           LoadedWeights& into, const BetweenSteps& run);
@@ -225,9 +194,9 @@ class ModelRunner {
                        const pb_tensor* v);
     static void state(void* self, uint32_t layer, pb_state* out);
     void charge_attention(uint32_t layer);
-    bool has_own_memory() const { return info_.computes && !info_.host_memory; }
 
-    std::shared_ptr<const host::Device> shared_device_; // with the draft
+    std::shared_ptr<OpenDevice> shared_device_; // with the draft
+    OpenDevice& its_;
     std::unique_ptr<host::Component> own_attention_; // null: it is the target's, or was given away
     const host::Device& device_;
     std::unique_ptr<host::Component> own_model_; // null: it was given away
@@ -236,15 +205,12 @@ class ModelRunner {
     Clock& clock_;
     Ranks* ranks_ = nullptr;
     CallTimes times_;
-    pb_device_info info_ = sized<pb_device_info>();
-    pb_ops ops_{}; // the device's, as this host knows them: what its table lacks is null
     pb_model_facts facts_ = sized<pb_model_facts>();
     ConfigReader reader_;
     pb_model_facts signature_ = sized<pb_model_facts>(); // of the first model: what others have to be like
-    std::string device_name_;
     LoadedWeights loaded_;
     std::unique_ptr<KvLayers> kv_;
-    HostPages host_pages_{device_, info_, clock_};
+    HostPages host_pages_{device_, its_.info, clock_};
     void* zero_page_ = nullptr;        // of the device; null: zeros are not wanted
     BatchForm form_;
     std::unique_ptr<Workspace> workspace_;
