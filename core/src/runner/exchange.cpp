@@ -63,34 +63,15 @@ Result<std::unique_ptr<LoadedWeights>> ModelRunner::load_beside(const host::Comp
                                                                 const weights::WeightForm& form,
                                                                 const BetweenSteps& run) {
     PB_TRY(const pb_model_facts facts, read_like(model, config));
-    auto out = std::make_unique<LoadedWeights>();
-    out->facts = facts;
-    for (const pb_kv_spec& kv : kv_->layers()) out->work.attention_flop += uint64_t{4} * kv.heads * kv.head_dim;
-    const auto loaded = [&] {
-        try {
-            return load_weights(model, source, form, *out, run);
-        } catch (...) {
-            run([&] { release(*out); });
-            throw;
-        }
-    }();
-    if (loaded) return out;
-    run([&] { release(*out); });
-    return loaded.failure();
+    return weights_.load_beside({model, facts, source, form}, kv_->layers(), run);
 }
 
 void ModelRunner::use_model(const host::Component& model, LoadedWeights& weights) {
     const pb_model_facts before = std::exchange(facts_, weights.facts);
-    std::swap(loaded_, weights);
+    weights_.use(weights);
     weights.facts = before;
     model_ = &model;
     make_graph_cache();
-}
-
-void ModelRunner::release(LoadedWeights& weights) const {
-    for (pb_weight* w : weights.owned) device_.call<&pb_device::release>(w);
-    weights.sinks.release(device_);
-    weights = {};
 }
 
 // ---- another attention ----

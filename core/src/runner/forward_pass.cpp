@@ -49,7 +49,7 @@ void ModelRunner::attend(void* self, uint32_t layer, const pb_tensor* out, const
     if (!runner->its_.info.computes) return runner->capturing_ ? void() : runner->charge_attention(layer);
     const KvLayers::BoundAttention& bound = *runner->kv_->bound_of(layer);
     const pb_attention_batch& batch = runner->batches_[bound.group];
-    const pb_kv_view view = runner->kv_->view(layer, runner->loaded_.sinks.of(layer));
+    const pb_kv_view view = runner->kv_->view(layer, runner->weights_.in_use().sinks.of(layer));
     const host::Component& attention = *runner->attention_;
     CallTimes& times = runner->times_;
     if (k) timed(runner->clock_, times.attention_append, [&] {
@@ -169,7 +169,7 @@ pb_forward ModelRunner::forward_of(const Inputs& inputs, Hidden hidden) {
     out.struct_size = sizeof out;
     out.token_count = static_cast<uint32_t>(inputs.ids.shape[0]);
     out.ops = &its_.ops;
-    out.weights = loaded_.by_spec.data();
+    out.weights = weights_.in_use().by_spec.data();
     out.ids = inputs.ids;
     out.positions = inputs.positions;
     out.logit_rows = inputs.logit_rows;

@@ -1,42 +1,17 @@
 #include "runner/model_runner.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <map>
 #include <utility>
 
 #include "host/registry.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay::runner {
-namespace {
-
-using weights::Quantization;
-
-bool makes_logits(const pb_weight_spec& spec, uint32_t vocab_size) { // and a token table, which may do so too
-    return spec.part_count == 1 && spec.parts[0].rows == vocab_size;
-}
-
-// Rounding of the head shows in every logit, and its codes are few beside the layers': it is never int4.
-weights::WeightForm form_of(const pb_weight_spec& spec, weights::WeightForm form, uint32_t vocab_size) {
-    const bool rounds = form.quantization == Quantization::kInt8 || form.quantization == Quantization::kInt4;
-    if (rounds && spec.exact) form.quantization = Quantization::kNone;
-    const bool int4 = form.quantization == Quantization::kInt4;
-    if (int4 && makes_logits(spec, vocab_size)) form.quantization = Quantization::kInt8;
-    return form;
-}
-
-std::string text_of(pb_dtype dtype, uint32_t group) { // "bfloat16", "int4 g32"
-    if (group == 0) return dtype == PB_F32 ? "float32" : "bfloat16";
-    return (dtype == PB_I4 ? "int4 g" : "int8 g") + std::to_string(group);
-}
-
-}  // namespace
-
 ModelRunner::ModelRunner(std::shared_ptr<OpenDevice> device, host::Model model, const host::Component& attention,
-                         Clock& clock)
+                         Clock& clock, const Ranks* ranks)
     : shared_device_(std::move(device)), its_(*shared_device_), device_(its_.plugin),
-      own_model_(std::move(model.component)), model_(own_model_.get()), attention_(&attention), clock_(clock) {}
+      own_model_(std::move(model.component)), model_(own_model_.get()), attention_(&attention), clock_(clock),
+      weights_(its_, ranks) {}
 
 ModelRunner::~ModelRunner() {
     abandon();
@@ -47,15 +22,9 @@ ModelRunner::~ModelRunner() {
     workspace_.reset();
     if (zero_page_) device_.call<&pb_device::free>(zero_page_);
     kv_.reset();
-    release(loaded_);
 }
 
 namespace {
-
-bool at_once(const std::function<void()>& f) {
-    f();
-    return true;
-}
 
 // Whose catching up may take a token a sequence more than the model's step.
 RunnerSettings draft_settings(const RunnerSettings& of_model, const DraftModel& draft) {
@@ -77,16 +46,15 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::create(host::Device device, ho
                                                          DraftModel* draft) {
     std::unique_ptr<ModelRunner> runner(
         new ModelRunner(std::make_shared<OpenDevice>(std::move(device), settings.device), std::move(model),
-                        *attention.component, clock));
+                        *attention.component, clock, settings.ranks));
     runner->own_attention_ = std::move(attention.component);
     const RunnerSettings its = draft ? draft_settings(settings, *draft) : RunnerSettings{};
     PB_CHECK(runner->open(settings));
     if (draft) PB_CHECK(runner->open_draft(*draft, its));
     PB_CHECK(runner->bind_kv(settings, its));
-    PB_CHECK(runner->load_weights(*runner->model_, source, settings.weights, runner->loaded_, at_once));
+    PB_CHECK(runner->load_weights(source, settings.weights));
     if (runner->draft_ && is_head(*runner->draft_->model_)) PB_CHECK(runner->share_target_weights(settings));
-    if (draft) PB_CHECK(runner->draft_->load_weights(*runner->draft_->model_, draft->source, its.weights,
-                                                      runner->draft_->loaded_, at_once));
+    if (draft) PB_CHECK(runner->draft_->load_weights(draft->source, its.weights));
     PB_CHECK(runner->allocate_kv(settings, its));
     PB_CHECK(runner->make_graphs(settings));
     if (draft) PB_CHECK(runner->draft_->make_graphs(its));
@@ -121,7 +89,7 @@ Result<> ModelRunner::open_draft(DraftModel& draft, const RunnerSettings& its) {
                     std::to_string(draft.facts.vocab_size) + " tokens, expected the model's " +
                     std::to_string(facts_.vocab_size) + " (take two models of one family)");
     if (is_head(*draft.model.component)) PB_CHECK(check_head(draft));
-    draft_.reset(new ModelRunner(shared_device_, std::move(draft.model), *attention_, clock_));
+    draft_.reset(new ModelRunner(shared_device_, std::move(draft.model), *attention_, clock_, nullptr));
     ModelRunner& g = *draft_;
     g.workspace_ = std::make_unique<Workspace>(device_);
     g.inputs_ = std::make_unique<StepInputs>(device_);
@@ -192,14 +160,12 @@ GraphSettings graphs_of(const RunnerSettings& settings) {
 
 }  // namespace
 
+Result<> ModelRunner::load_weights(const weights::WeightSource& source, const weights::WeightForm& form) {
+    return weights_.load({*model_, facts_, source, form}, kv_->layers());
+}
+
 Result<> ModelRunner::share_target_weights(const RunnerSettings& settings) {
-    const size_t count = loaded_.by_spec.size();
-    if (facts_.embedding >= count || facts_.lm_head >= count)
-        return fail(StatusCode::kInternal,
-                    "model '" + std::string(model_->type().name) + "' has " + std::to_string(count) +
-                    " weights, and says that its token table is number " + std::to_string(facts_.embedding) +
-                    " and its lm head number " + std::to_string(facts_.lm_head));
-    draft_->of_target_ = {nullptr, loaded_.by_spec[facts_.embedding], loaded_.by_spec[facts_.lm_head]};
+    PB_CHECK(draft_->weights_.share_target_weights(weights_, *model_, facts_));
     const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, its_.has_graphs()), {}).max_tokens();
     hidden_ = std::make_unique<HiddenStates>(device_);
     draft_->goes_on_from_ = hidden_.get();
@@ -216,7 +182,6 @@ Result<ModelRunner::LayersKv> ModelRunner::describe_kv(const RunnerSettings& set
     for (uint32_t layer = 0; layer < facts_.layer_count; ++layer) {
         pb_kv_spec& kv = out.specs[layer];
         PB_CHECK(host::checked<&pb_model::kv_spec>(*model_, layer, &kv));
-        loaded_.work.attention_flop += uint64_t{4} * kv.heads * kv.head_dim; // q·k and the sum of values
     }
     PB_TRY(std::vector<pb_dtype> dtypes, settings.kv_dtypes.by_layer(facts_.layer_count));
     for (uint32_t layer = 0; layer < facts_.layer_count; ++layer)
@@ -261,110 +226,6 @@ Result<> ModelRunner::bind_kv(const LayersKv& own, kv::Grouping grouping, size_t
     for (const kv::GroupSpec& g : grouping.groups)
         (g.kind == kv::GroupKind::kRecurrent ? form_.state_groups : form_.token_groups) += 1;
     return kv_->bind(own.specs, own.form, std::move(grouping));
-}
-
-Result<pb_weight*> ModelRunner::prepare(const host::Component& model, const pb_weight_spec& spec,
-                                        const weights::LoadedWeight& loaded) {
-    const pb_quant quant{sizeof(pb_quant), loaded.group, loaded.scales.data(),
-                         loaded.offsets.empty() ? nullptr : loaded.offsets.data(),
-                         loaded.order.empty() ? nullptr : loaded.order.data()};
-    const pb_weight_source source{sizeof(pb_weight_source),
-                                  spec.role,
-                                  loaded.dtype,
-                                  0,
-                                  loaded.rows,
-                                  loaded.cols,
-                                  loaded.data.data(),
-                                  loaded.bias.empty() ? nullptr : loaded.bias.data(),
-                                  spec.uses,
-                                  loaded.group ? &quant : nullptr};
-    pb_weight* weight = nullptr;
-    const pb_status status = device_.call<&pb_device::prepare>(&source, &weight);
-    const Result<> prepared = device_.component->check(status, "prepare");
-    if (!prepared && status == PB_UNSUPPORTED && loaded.group) {
-        const std::string name(spec.parts[0].name, strnlen(spec.parts[0].name, sizeof spec.parts[0].name));
-        return fail(prepared.error() + " (of model '" + std::string(model.type().name) + "', weight '" +
-                    name + "' as " + text_of(loaded.dtype, loaded.group) +
-                    "; with quantization: none it is given real numbers)");
-    }
-    PB_CHECK(prepared);
-    return weight;
-}
-
-void ModelRunner::add_work(ModelWork& work, const pb_weight_spec& spec, uint64_t params, uint64_t bytes) const {
-    if (spec.share > 0 && spec.share < 1) {
-        const double share = spec.share;
-        const auto found = std::find_if(work.experts.begin(), work.experts.end(),
-                                        [&](const ExpertWork& e) { return e.share == share; });
-        ExpertWork& to = found != work.experts.end() ? *found : work.experts.emplace_back(ExpertWork{share, 0, 0});
-        to.params += params;
-        to.bytes += bytes;
-        return;
-    }
-    (makes_logits(spec, facts_.vocab_size) ? work.head_params : work.linear_params) += params;
-    work.linear_bytes += bytes;
-}
-
-Result<> ModelRunner::load_weights(const host::Component& model, const weights::WeightSource& source,
-                                   const weights::WeightForm& wanted, LoadedWeights& into, const BetweenSteps& run) {
-    const pb_group alone{sizeof(pb_group), 0, 1, 0, nullptr, nullptr, nullptr, nullptr};
-    const pb_group& group = ranks_ ? ranks_->wire() : alone;
-    const uint32_t count = host::call<&pb_model::weight_count>(model);
-    PB_TRY(into.sinks, AttentionSinks::of(model, facts_.layer_count));
-    weights::LoadedWeight loaded;
-    std::vector<float> filled;
-    std::map<std::string, uint64_t> params_by_form; // of linears
-    for (uint32_t i = 0; i < count; ++i) {
-        pb_weight_spec spec = sized<pb_weight_spec>();
-        PB_CHECK(host::checked<&pb_model::weight>(model, i, &spec));
-        if (spec.tied_to > 0) {
-            if (spec.tied_to > i)
-                return fail("weight " + std::to_string(i) + " is the same as a later one");
-            into.by_spec.push_back(into.by_spec[spec.tied_to - 1]);
-            continue;
-        }
-        if (spec.of_target != PB_TARGET_NONE) {
-            if (spec.of_target < 0 || static_cast<size_t>(spec.of_target) >= of_target_.size() || !goes_on_from_)
-                return fail("weight " + std::to_string(i) + " is the target's, of a model that is no head");
-            into.by_spec.push_back(of_target_[static_cast<size_t>(spec.of_target)]);
-            continue;
-        }
-        if (spec.part_count == 0) {
-            filled.assign(static_cast<size_t>(spec.cols), 0);
-            PB_CHECK(host::checked<&pb_model::fill>(model, i, filled.data()));
-            loaded = {.dtype = PB_F32, .rows = 1, .cols = spec.cols, .data = std::as_bytes(std::span(filled)),
-                      .memory = std::move(loaded.memory)};
-        } else {
-            const weights::WeightForm form =
-                into.sinks.are_in(i) ? weights::WeightForm{} : form_of(spec, wanted, facts_.vocab_size);
-            PB_TRY(loaded, source.load(spec, form, group.rank, group.size, std::move(loaded)));
-        }
-        Result<pb_weight*> prepared = fail("nothing was prepared");
-        Result<> sinks_placed;
-        uint64_t bytes = 0;
-        const bool ran = run([&] {
-            prepared = prepare(model, spec, loaded);
-            if (prepared) bytes = device_.call<&pb_device::weight_bytes>(*prepared);
-            if (prepared && its_.info.computes) sinks_placed = into.sinks.place(device_, i, loaded.data);
-        });
-        if (!ran) return fail(StatusCode::kUnavailable, "the engine has stopped");
-        PB_TRY(pb_weight* const weight, std::move(prepared));
-        source.forget(spec); // in the device's memory it is there once more
-        into.by_spec.push_back(weight);
-        into.owned.push_back(weight);
-        PB_CHECK(sinks_placed);
-        into.bytes += bytes;
-        if (spec.role == PB_WEIGHT_LINEAR || spec.uses >> PB_WEIGHT_LINEAR & 1) {
-            const uint64_t params = static_cast<uint64_t>(loaded.rows) * static_cast<uint64_t>(loaded.cols);
-            add_work(into.work, spec, params, bytes);
-            params_by_form[text_of(loaded.dtype, loaded.group)] += params;
-        }
-    }
-    into.form = text_of(wanted.dtype, 0); // of a model without
-    uint64_t most = 0;
-    for (const auto& [form, params] : params_by_form)
-        if (params > std::exchange(most, std::max(most, params))) into.form = form;
-    return {};
 }
 
 Result<> ModelRunner::allocate_kv(const RunnerSettings& settings, const RunnerSettings& of_guest) {

@@ -1,7 +1,6 @@
 // A model on a device: weights prepared, KV memory allocated, one forward pass at a time. The engine's only way to
 // logits; owns the device, model and attention components.
 #pragma once
-#include <array>
 #include <deque>
 #include <memory>
 #include <span>
@@ -9,38 +8,22 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "config/engine_config.hpp"
 #include "host/component.hpp"
-#include "runner/attention_sinks.hpp"
 #include "runner/batch.hpp"
-#include "runner/between_steps.hpp"
 #include "runner/call_times.hpp"
 #include "runner/device_sampling.hpp"
+#include "runner/device_weights.hpp"
 #include "runner/graph_cache.hpp"
 #include "runner/hidden_states.hpp"
 #include "runner/host_pages.hpp"
 #include "runner/kv_layers.hpp"
 #include "runner/model_facts.hpp"
-#include "runner/model_work.hpp"
 #include "runner/open_device.hpp"
-#include "runner/ranks.hpp"
 #include "runner/runner_settings.hpp"
 #include "runner/step_inputs.hpp"
 #include "runner/workspace.hpp"
-#include "weights/checkpoint.hpp"
-#include "weights/loader.hpp"
 
 namespace patchbay::runner {
-
-struct LoadedWeights { // of a model, on the device
-    std::vector<pb_weight*> by_spec; // aliases repeat
-    std::vector<pb_weight*> owned;   // released once each
-    AttentionSinks sinks;            // likewise
-    uint64_t bytes = 0;
-    ModelWork work;
-    std::string form;                // that most of the linears have: "int4 g32"
-    pb_model_facts facts = sized<pb_model_facts>(); // of a set that is not in use: its model's
-};
 
 class ModelRunner {
   public:
@@ -58,9 +41,9 @@ class ModelRunner {
     const HostPages& host_pages() const { return host_pages_; }
     // In the device's memory; null: it computes nothing.
     const void* page(kv::BlockId id) const { return kv_->page(id); }
-    uint64_t weight_bytes() const { return loaded_.bytes; }
-    const ModelWork& work() const { return loaded_.work; }
-    const std::string& weight_form() const { return loaded_.form; }
+    uint64_t weight_bytes() const { return weights_.in_use().bytes; }
+    const ModelWork& work() const { return weights_.in_use().work; }
+    const std::string& weight_form() const { return weights_.in_use().form; }
     const std::string& layout_tag() const { return kv_->layout_tag(); }
 
     // One forward pass. Logits of the batch's logit rows, (rows, vocab) f32 in host memory, valid until the next call.
@@ -109,7 +92,7 @@ class ModelRunner {
                                                        const weights::WeightSource&, const weights::WeightForm&,
                                                        const BetweenSteps& run);
     void use_model(const host::Component&, LoadedWeights&); // which are then those that were in use
-    void release(LoadedWeights&) const;
+    void release(LoadedWeights& weights) const { weights_.release(weights); }
 
     // ---- another attention, between steps, of which none is in flight ----
     std::unique_ptr<host::Component> give_attention() { return std::move(own_attention_); } // to outlive its last pass
@@ -121,7 +104,8 @@ class ModelRunner {
     void end_attention();    // no pass comes any more
 
   private:
-    ModelRunner(std::shared_ptr<OpenDevice>, host::Model, const host::Component& attention, Clock&);
+    ModelRunner(std::shared_ptr<OpenDevice>, host::Model, const host::Component& attention, Clock&,
+                const Ranks*);
     Result<> open(const RunnerSettings&);
     Result<> check_simulation() const;
     Result<> connect(Ranks&);
@@ -130,10 +114,7 @@ class ModelRunner {
     Result<> check_head(const DraftModel&) const;
     Result<> share_target_weights(const RunnerSettings&); // weights, and memory for hidden states
     Result<> check_like(const host::Component& model, const pb_model_facts&) const; // the one in use
-    Result<> load_weights(const host::Component& model, const weights::WeightSource&, const weights::WeightForm&,
-                          LoadedWeights& into, const BetweenSteps& run);
-    void add_work(ModelWork&, const pb_weight_spec&, uint64_t params, uint64_t bytes) const;
-    Result<pb_weight*> prepare(const host::Component& model, const pb_weight_spec&, const weights::LoadedWeight&);
+    Result<> load_weights(const weights::WeightSource&, const weights::WeightForm&);
     struct LayersKv { // of one model
         std::vector<pb_kv_spec> specs;
         KvForm form;
@@ -208,7 +189,7 @@ class ModelRunner {
     pb_model_facts facts_ = sized<pb_model_facts>();
     ConfigReader reader_;
     pb_model_facts signature_ = sized<pb_model_facts>(); // of the first model: what others have to be like
-    LoadedWeights loaded_;
+    DeviceWeights weights_;
     std::unique_ptr<KvLayers> kv_;
     HostPages host_pages_{device_, its_.info, clock_};
     void* zero_page_ = nullptr;        // of the device; null: zeros are not wanted
@@ -224,7 +205,6 @@ class ModelRunner {
     uint32_t max_tokens_ = 0;
     std::unique_ptr<HiddenStates> hidden_; // for the draft; null: it is no head
     const HiddenStates* goes_on_from_ = nullptr; // of a head: its target's
-    std::array<pb_weight*, 3> of_target_{};      // likewise, by pb_target_weight
     std::unique_ptr<ModelRunner> draft_;
     Batch padded_;
     std::vector<float> logits_;        // host copy
