@@ -140,12 +140,12 @@ class PublishedLlama2c : public Llama2c, public ::testing::WithParamInterface<Pu
             must(registry.device("cpu", {}, services)), must(registry.model("llama", {}, services)),
             must(registry.attention("paged", {}, services)),
             must(weights::WeightSource::from_folder(folder_ / "model")), r, clock));
-        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner->grouping().groups);
+        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner->kv().grouping().groups);
         kv::BlockTable table;
         const auto count = static_cast<uint32_t>(tokens.size());
         if (!cache.tables().grow(table, count)) throw std::runtime_error("the prompt is too long");
         runner::Batch batch;
-        batch.clear(runner->batch_form());
+        batch.clear(runner->kv().batch_form());
         batch.add({tokens, 0, count, table});
         batch.finish();
         const auto out = must(runner->forward(batch));

@@ -82,7 +82,7 @@ class Golden {
 
     // Logits of each of the tokens, computed in one step.
     std::vector<float> logits(const std::vector<int32_t>& tokens) {
-        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
+        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->kv().grouping().groups);
         kv::BlockTable table;
         return step(cache, table, tokens, 0, static_cast<uint32_t>(tokens.size()));
     }
@@ -90,17 +90,17 @@ class Golden {
     // The same for several prompts in one batch, one after another; cut: the first prompt computes so many tokens in a
     // step before.
     std::vector<float> logits_together(const std::vector<std::vector<int32_t>>& prompts, uint32_t cut) {
-        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
+        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->kv().grouping().groups);
         std::vector<kv::BlockTable> tables(prompts.size());
         for (size_t i = 0; i < prompts.size(); ++i)
             EXPECT_TRUE(cache.tables().grow(tables[i], static_cast<uint32_t>(prompts[i].size())));
         runner::Batch batch;
-        batch.clear(runner_->batch_form());
+        batch.clear(runner_->kv().batch_form());
         batch.add({std::span(prompts[0]).first(cut), 0, cut, tables[0]});
         batch.finish();
         const auto first = must(runner_->forward(batch));
         std::vector<float> out(first.begin(), first.end());
-        batch.clear(runner_->batch_form());
+        batch.clear(runner_->kv().batch_form());
         for (size_t i = 0; i < prompts.size(); ++i) {
             const uint32_t done = i == 0 ? cut : 0;
             const auto rest = std::span(prompts[i]).subspan(done);
@@ -114,7 +114,7 @@ class Golden {
 
     // The prompt in one step, then one token in each step, like an engine.
     std::vector<int32_t> greedy(const std::vector<int32_t>& prompt, size_t count) {
-        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
+        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->kv().grouping().groups);
         kv::BlockTable table;
         std::vector<int32_t> next = prompt, out;
         uint32_t computed = 0;
@@ -136,7 +136,7 @@ class Golden {
         cache.tables().free_outside_window(table, computed);
         EXPECT_TRUE(cache.tables().grow(table, computed + static_cast<uint32_t>(tokens.size())));
         runner::Batch batch;
-        batch.clear(runner_->batch_form());
+        batch.clear(runner_->kv().batch_form());
         batch.add({tokens, computed, rows, table});
         batch.finish();
         const auto out = must(runner_->forward(batch));

@@ -57,12 +57,12 @@ class Head {
 
     // Of the head, at each position of the prompt, then after each draft but the last.
     std::vector<std::vector<float>> logits(const std::vector<int32_t>& prompt, std::vector<int32_t> following) {
-        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
+        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->kv().grouping().groups);
         kv::BlockTable table;
         const auto n = static_cast<uint32_t>(prompt.size());
         EXPECT_TRUE(cache.tables().grow(table, n + static_cast<uint32_t>(following.size())));
         runner::Batch batch;
-        batch.clear(runner_->batch_form());
+        batch.clear(runner_->kv().batch_form());
         batch.add({prompt, 0, 0, table});
         batch.finish();
         must(runner_->forward(batch));
@@ -74,7 +74,7 @@ class Head {
         const runner::HiddenStates& hidden = *runner_->draft()->goes_on_from();
         for (uint32_t pass = 0; pass < following.size(); ++pass) {
             const auto rows = static_cast<uint32_t>(tokens.size());
-            batch.clear(runner_->draft()->batch_form());
+            batch.clear(runner_->draft()->kv().batch_form());
             batch.add({tokens, pass == 0 ? 0 : n + pass - 1, rows, table, features});
             batch.finish();
             batch.kept_row = hidden.row_of_pass(pass);
@@ -88,18 +88,18 @@ class Head {
 
     // Of the head that predicts the token `ahead` after the next one, at each position of the prompt.
     std::vector<float> logits_ahead(const std::vector<int32_t>& prompt, uint32_t ahead) {
-        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->grouping().groups);
+        kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->kv().grouping().groups);
         kv::BlockTable table;
         const auto n = static_cast<uint32_t>(prompt.size());
         EXPECT_TRUE(cache.tables().grow(table, n));
         runner::Batch batch;
-        batch.clear(runner_->batch_form());
+        batch.clear(runner_->kv().batch_form());
         batch.add({prompt, 0, 0, table});
         batch.finish();
         must(runner_->forward(batch));
         std::vector<int32_t> features;
         for (uint32_t i = 0; i < n; ++i) features.push_back(static_cast<int32_t>(i));
-        batch.clear(runner_->draft()->batch_form());
+        batch.clear(runner_->draft()->kv().batch_form());
         batch.add({prompt, 0, n, table, features});
         batch.finish();
         batch.draft_step = ahead;

@@ -28,7 +28,8 @@ Result<std::vector<TokenId>> end_tokens(const config::EngineConfig& c, const wei
 
 Result<uint32_t> model_length(const config::EngineSettings& e, const runner::ModelRunner& runner) {
     const auto how = e.enable_chunked_prefill ? kv::Computed::kInChunks : kv::Computed::kAtOnce;
-    const uint64_t room = kv::longest_sequence(runner.grouping().groups, e.block_size, runner.num_blocks(), how);
+    const runner::KvMemory& kv = runner.kv();
+    const uint64_t room = kv::longest_sequence(kv.grouping().groups, e.block_size, kv.page_count(), how);
     const uint64_t reach = runner.facts().max_position;
     // A prompt that may not be split, and what is recomputed after a preemption, must fit one step.
     const uint64_t step = e.enable_chunked_prefill ? UINT64_MAX : e.max_num_batched_tokens;
@@ -40,7 +41,7 @@ Result<uint32_t> model_length(const config::EngineSettings& e, const runner::Mod
     if (e.max_model_len > room)
         return fail(StatusCode::kInvalid,
                     "max_model_len of " + std::to_string(e.max_model_len) + " tokens does not fit the KV cache of " +
-                    std::to_string(runner.num_blocks()) + " blocks of " + std::to_string(e.block_size) +
+                    std::to_string(kv.page_count()) + " blocks of " + std::to_string(e.block_size) +
                     " (raise kv_cache_memory or num_blocks)");
     return e.max_model_len;
 }
@@ -49,7 +50,7 @@ Result<uint32_t> model_length(const config::EngineSettings& e, const runner::Mod
 Result<> check_states(const config::EngineConfig& c, EngineFacts& f, const runner::ModelRunner& runner) {
     f.prefix_caching = c.engine.enable_prefix_caching ? "on" : "off";
     const std::string model = "model '" + std::string(runner.model().type().name) + "'";
-    const kv::Grouping& kv = runner.grouping();
+    const kv::Grouping& kv = runner.kv().grouping();
     constexpr uint32_t kMaxBlockSize = 256; // that config takes
     const uint32_t better = std::min(kv.better_block_size, kMaxBlockSize);
     if (kv.padding > 0.25)
@@ -211,33 +212,33 @@ Result<> Engine::Builder::load(const execution::ScriptSetup* script) {
 Result<> Engine::Builder::describe() {
     EngineFacts& f = state_->facts;
     const runner::ModelRunner& runner = local_->runner();
-    f.kv_groups = runner.batch_form().token_groups;
-    f.state_groups = runner.batch_form().state_groups;
-    f.kv_padding = runner.grouping().padding;
+    f.kv_groups = runner.kv().batch_form().token_groups;
+    f.state_groups = runner.kv().batch_form().state_groups;
+    f.kv_padding = runner.kv().grouping().padding;
     PB_CHECK(check_states(c_, f, runner));
     PB_TRY(f.max_model_len, model_length(c_.engine, runner));
     f.vocab_size = runner.facts().vocab_size;
     f.hidden_size = runner.hidden_size();
-    f.num_blocks = runner.num_blocks();
+    f.num_blocks = runner.kv().page_count();
     f.block_size = c_.engine.block_size;
     f.threads = state_->pool->threads();
-    f.page_bytes = runner.page_bytes();
-    f.swap_pages = runner.host_pages().slots();
+    f.page_bytes = runner.kv().page_bytes();
+    f.swap_pages = runner.kv().host_pages().slots();
     f.kv_bytes = f.page_bytes * f.num_blocks;
-    f.weight_bytes = runner.weight_bytes();
+    f.weight_bytes = runner.weights().bytes;
     if (const runner::ModelRunner* const draft = runner.draft()) {
         f.draft_model = state_->draft_model->identity();
-        f.draft_weight_bytes = draft->weight_bytes();
+        f.draft_weight_bytes = draft->weights().bytes;
     }
     f.load_ns = state_->clock.now_ns() - before_load_ns_;
     f.graphs = runner.graphs().count();
     f.graph_bytes = runner.graphs().bytes();
     f.graph_capture_ns = runner.load_capture_ns();
-    f.work = runner.work();
+    f.work = runner.weights().work;
     f.device_name = runner.device_info().name;
     f.isa = runner.device_info().isa;
     f.architecture = parts_->model.architecture;
-    f.weight_dtype = runner.weight_form();
+    f.weight_dtype = runner.weights().form;
     f.kv_dtype = runner::text_of(parts_->model.kv_dtypes);
     f.model_identity = parts_->identity;
     f.tensor_parallel_size = c_.engine.tensor_parallel_size;
@@ -260,8 +261,8 @@ std::unique_ptr<kv::KvCache> Engine::Builder::make_kv() const {
     auto out = std::make_unique<kv::KvCache>(
         f.num_blocks, f.block_size, caching,
         parts_->identity + "/" + f.weight_dtype + "/" + execution::dtype_word(parts_->model.weights.dtype) + "/" +
-            runner.layout_tag() + "/" + f.draft_model,
-        runner.grouping().groups, runner.host_pages().slots());
+            runner.kv().layers().layout_tag() + "/" + f.draft_model,
+        runner.kv().grouping().groups, runner.kv().host_pages().slots());
     if (c_.engine.zero_freed_blocks) out->copies().zero_freed();
     return out;
 }
@@ -288,7 +289,7 @@ Result<> Engine::Builder::connect(execution::ScriptSetup* script) {
     if (script && script->proposer) proposer_ = std::move(script->proposer);
     const std::string_view reason = sync_reason_of(c_, *s.executor, static_cast<bool>(proposer_));
     s.pipeline = std::make_unique<Pipeline>(PipelineInputs{c_, s.clock, s.facts, *s.executor,
-                                                           local_->runner().batch_form(), s.tokenizer, s.eos,
+                                                           local_->runner().kv().batch_form(), s.tokenizer, s.eos,
                                                            s.draft_model.get(), reason},
                                             make_kv(), std::move(proposer_), std::move(kv_policy_));
     Pipeline& p = *s.pipeline;

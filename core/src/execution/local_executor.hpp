@@ -14,7 +14,7 @@ namespace patchbay::execution {
 class LocalDraftPasses final : public DraftPasses {
   public:
     explicit LocalDraftPasses(runner::ModelRunner& draft) : runner_(draft) {}
-    const runner::BatchForm& batch_form() const override { return runner_.batch_form(); }
+    const runner::BatchForm& batch_form() const override { return runner_.kv().batch_form(); }
     uint32_t max_tokens() const override { return runner_.max_tokens(); }
     uint32_t max_head_passes() const override { return runner_.goes_on_from()->passes(); }
     uint32_t hidden_row(uint32_t pass) const override { return runner_.goes_on_from()->row_of_pass(pass); }
@@ -48,7 +48,7 @@ class LocalExecutor : public Executor {
     ModelExchange* model() override { return &model_; }
     AttentionExchange* attention() override { return &attention_; }
     PassStats stats() const override;
-    double page_copy_ns() const override { return runner_->host_pages().ns_a_page(); }
+    double page_copy_ns() const override { return runner_->kv().host_pages().ns_a_page(); }
 
   private:
     Result<StepOutput> compute(const StepInput&);

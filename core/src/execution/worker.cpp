@@ -104,8 +104,9 @@ class Session {
 
   private:
     Result<> steps(runner::ModelRunner& runner, RankSwaps& swaps, const config::EngineSettings& settings) {
-        const parallel::StepLimits limits{runner.facts().vocab_size, runner.facts().max_position, runner.num_blocks(),
-                                          runner.batch_form(), runner.host_pages().slots(),
+        const pb_model_facts& facts = runner.facts();
+        const parallel::StepLimits limits{facts.vocab_size, facts.max_position, runner.kv().page_count(),
+                                          runner.kv().batch_form(), runner.kv().host_pages().slots(),
                                           settings.zero_freed_blocks};
         parallel::StepRows rows;
         runner::Batch batch;
@@ -126,7 +127,7 @@ class Session {
             PB_CHECK(in.done("a step"));
             PB_CHECK(parallel::read_step(step, rows));
             PB_CHECK(parallel::check_step(rows.rows(), rows.copies(), limits));
-            batch.clear(runner.batch_form());
+            batch.clear(runner.kv().batch_form());
             for (const kv::PageCopy& page : rows.copies()) batch.copy(page);
             for (const runner::BatchRow& row : rows.rows()) batch.add(row);
             batch.finish();

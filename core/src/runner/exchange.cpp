@@ -32,21 +32,22 @@ Result<> ModelRunner::check_like(const host::Component& model, const pb_model_fa
         return unlike("a vocabulary of", facts.vocab_size, signature_.vocab_size);
     if (facts.layer_count != signature_.layer_count)
         return unlike("a layer_count of", facts.layer_count, signature_.layer_count);
-    if (facts.max_position < max_seq_len_) return unlike("positions up to", facts.max_position, max_seq_len_);
+    if (facts.max_position < kv_.max_seq_len()) return unlike("positions up to", facts.max_position, kv_.max_seq_len());
     for (uint32_t layer = 0; layer < facts.layer_count; ++layer) {
         pb_kv_spec kv = sized<pb_kv_spec>();
         PB_CHECK(host::checked<&pb_model::kv_spec>(model, layer, &kv));
-        if (kv.slopes || kv_->layers()[layer].slopes) // which attention reads from the model that it was bound for
+        const pb_kv_spec& in_use = kv_.layers().layers()[layer];
+        if (kv.slopes || in_use.slopes) // which attention reads from the model that it was bound for
             return fail(StatusCode::kUnsupported, "models with ALiBi are not swapped live (start the engine with it)");
-        if ((kv.sinks != 0) != (kv_->layers()[layer].sinks != 0))
+        if ((kv.sinks != 0) != (in_use.sinks != 0))
             return fail("its layer " + std::to_string(layer) + (kv.sinks ? " has" : " has no") +
                         " attention sinks, unlike that of the model that runs (start the engine with it)");
-        if (!equal(kv, kv_->layers()[layer]))
+        if (!equal(kv, in_use))
             return fail(StatusCode::kUnsupported,
                         "its layer " + std::to_string(layer) + " keeps other KV than that of the model that runs (" +
                             std::to_string(kv.kv_heads) + " heads of " + std::to_string(kv.head_dim) + ", expected " +
-                            std::to_string(kv_->layers()[layer].kv_heads) + " of " +
-                            std::to_string(kv_->layers()[layer].head_dim) + "; start the engine with it)");
+                            std::to_string(in_use.kv_heads) + " of " +
+                            std::to_string(in_use.head_dim) + "; start the engine with it)");
     }
     return {};
 }
@@ -63,7 +64,7 @@ Result<std::unique_ptr<LoadedWeights>> ModelRunner::load_beside(const host::Comp
                                                                 const weights::WeightForm& form,
                                                                 const BetweenSteps& run) {
     PB_TRY(const pb_model_facts facts, read_like(model, config));
-    return weights_.load_beside({model, facts, source, form}, kv_->layers(), run);
+    return weights_.load_beside({model, facts, source, form}, kv_.layers().layers(), run);
 }
 
 void ModelRunner::use_model(const host::Component& model, LoadedWeights& weights) {
@@ -80,17 +81,17 @@ Result<> ModelRunner::check_attention(const host::Component& attention) const {
     if (!its_.info.computes && !attention.table<pb_attention>()->cost)
         return fail(StatusCode::kUnsupported, attention.label() + (" does not say what it costs on device '" +
                                                                    its_.name + "', which computes nothing"));
-    PB_CHECK(kv_->check_pages(attention));
+    PB_CHECK(kv_.layers().check_pages(attention));
     return draft_ ? draft_->check_attention(attention) : Result<>();
 }
 
 Result<bool> ModelRunner::use_attention(const host::Component& attention) {
-    PB_TRY(bool reads, kv_->rebind(attention));
+    PB_TRY(bool reads, kv_.layers().rebind(attention));
     if (draft_) {
         const Result<bool> of_draft = draft_->use_attention(attention);
         if (!of_draft) {
-            (void)kv_->rebind(*attention_); // which is bound still
-            kv_->unbind_other();
+            (void)kv_.layers().rebind(*attention_); // which is bound still
+            kv_.layers().unbind_other();
             return of_draft;
         }
         reads = reads && *of_draft;
@@ -101,12 +102,12 @@ Result<bool> ModelRunner::use_attention(const host::Component& attention) {
 }
 
 void ModelRunner::forget_attention() {
-    kv_->unbind_other();
+    kv_.layers().unbind_other();
     if (draft_) draft_->forget_attention();
 }
 
 void ModelRunner::end_attention() {
-    kv_->unbind();
+    kv_.layers().unbind();
     if (draft_) draft_->end_attention();
 }
 

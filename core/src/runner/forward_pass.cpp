@@ -30,7 +30,7 @@ bool ModelRunner::keeps(uint32_t layer, kv::GroupKind kind) {
     if (layer >= facts_.layer_count)
         layer_fault_ = (wants_state ? "asks for a state in layer " : "attends in layer ") + std::to_string(layer) +
                        " of " + std::to_string(facts_.layer_count);
-    else if (wants_state != (kv_->bound_of(layer) == nullptr))
+    else if (wants_state != (kv_.layers().bound_of(layer) == nullptr))
         layer_fault_ = (wants_state ? "asks for a state in layer " + std::to_string(layer) + ", which attends"
                                     : "attends in layer " + std::to_string(layer) + ", which keeps a state");
     return layer_fault_.empty();
@@ -41,15 +41,15 @@ void ModelRunner::attend(void* self, uint32_t layer, const pb_tensor* out, const
     auto* runner = static_cast<ModelRunner*>(self);
     if (!runner->keeps(layer, kv::GroupKind::kFull)) return;
     if (runner->capturing_) runner->attended_.push_back(layer);
-    if (runner->kv_->keeps_its_own(layer) != (k && v)) {
+    if (runner->kv_.layers().keeps_its_own(layer) != (k && v)) {
         runner->layer_fault_ = k && v ? "gives layer " + std::to_string(layer) + ", which shares another's KV, its own"
                                       : "attends in layer " + std::to_string(layer) + " without k and v";
         return;
     }
     if (!runner->its_.info.computes) return runner->capturing_ ? void() : runner->charge_attention(layer);
-    const KvLayers::BoundAttention& bound = *runner->kv_->bound_of(layer);
+    const KvLayers::BoundAttention& bound = *runner->kv_.layers().bound_of(layer);
     const pb_attention_batch& batch = runner->batches_[bound.group];
-    const pb_kv_view view = runner->kv_->view(layer, runner->weights_.in_use().sinks.of(layer));
+    const pb_kv_view view = runner->kv_.layers().view(layer, runner->weights_.in_use().sinks.of(layer));
     const host::Component& attention = *runner->attention_;
     CallTimes& times = runner->times_;
     if (k) timed(runner->clock_, times.attention_append, [&] {
@@ -60,10 +60,10 @@ void ModelRunner::attend(void* self, uint32_t layer, const pb_tensor* out, const
 }
 
 void ModelRunner::charge_attention(uint32_t layer) {
-    const KvLayers::BoundAttention& bound = *kv_->bound_of(layer);
+    const KvLayers::BoundAttention& bound = *kv_.layers().bound_of(layer);
     pb_cost cost = sized<pb_cost>();
     pb_attention_batch batch = batches_[bound.group];
-    if (!kv_->keeps_its_own(layer)) { // nothing is appended
+    if (!kv_.layers().keeps_its_own(layer)) { // nothing is appended
         no_slots_.assign(batch.token_count, -1);
         batch.slot_mapping = no_slots_.data();
     }
@@ -76,8 +76,8 @@ void ModelRunner::charge_attention(uint32_t layer) {
 void ModelRunner::state(void* self, uint32_t layer, pb_state* out) {
     auto* runner = static_cast<ModelRunner*>(self);
     if (!runner->keeps(layer, kv::GroupKind::kRecurrent)) return;
-    pb_state state = runner->states_[runner->kv_->group_of(layer) - runner->form_.token_groups];
-    const pb_kv_view view = runner->kv_->view(layer, nullptr);
+    pb_state state = runner->states_[runner->kv_.layers().group_of(layer) - runner->kv_.batch_form().token_groups];
+    const pb_kv_view view = runner->kv_.layers().view(layer, nullptr);
     state.data = view.data;
     state.page_stride = view.page_stride;
     state.page_count = view.page_count;
@@ -97,8 +97,8 @@ pb_tensor ModelRunner::place(std::span<const int32_t> values) {
 uint64_t ModelRunner::input_bytes(const InputSizes& s) const {
     const auto room = StepInputs::room_for;
     return (goes_on_from_ ? 3 : 2) * room(s.tokens, 4) + room(s.logit_rows, 4) + 3 * room(s.sequences + 1, 4) +
-           form_.token_groups * (room(s.tokens, 8) + room(s.sequences + 1, 4)) + room(s.blocks, 4) +
-           form_.state_groups * room(s.sequences, 4);
+           kv_.batch_form().token_groups * (room(s.tokens, 8) + room(s.sequences + 1, 4)) + room(s.blocks, 4) +
+           kv_.batch_form().state_groups * room(s.sequences, 4);
 }
 
 Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& batch,
@@ -118,13 +118,13 @@ Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& batch,
     place_states(batch, starts);
 
     batches_.clear();
-    for (uint32_t g = 0; g < form_.token_groups; ++g) {
+    for (uint32_t g = 0; g < kv_.batch_form().token_groups; ++g) {
         pb_attention_batch b = batch.attention(g);
         if (device_.table->queue) b.queue = device_.call<&pb_device::queue>();
         if (bucket) {
             b.graph = 1;
             b.max_query_len = bucket->shape == GraphShape::kDecode ? 1 : bucket->tokens;
-            b.max_seq_len = max_seq_len_;
+            b.max_seq_len = kv_.max_seq_len();
         }
         if (its_.has_own_memory())
             b.device = {static_cast<const int32_t*>(starts.data), static_cast<const int32_t*>(lengths.data),
@@ -142,20 +142,20 @@ Result<ModelRunner::Inputs> ModelRunner::place_inputs(const Batch& batch,
 
 // What the model needs to find states.
 void ModelRunner::place_states(const Batch& batch, const pb_tensor& query_starts) {
-    states_.resize(form_.state_groups);
+    states_.resize(kv_.batch_form().state_groups);
     if (states_.empty()) return;
     pb_state common{};
     common.struct_size = sizeof common;
     common.query_starts = query_starts;
     common.is_first_chunk = place(batch.is_first_chunk());
-    for (uint32_t g = 0; g < form_.state_groups; ++g) {
+    for (uint32_t g = 0; g < kv_.batch_form().state_groups; ++g) {
         states_[g] = common;
-        states_[g].pages = place(batch.state_pages(form_.token_groups + g));
+        states_[g].pages = place(batch.state_pages(kv_.batch_form().token_groups + g));
     }
 }
 
 Result<> ModelRunner::plan_attention() {
-    for (const KvLayers::BoundAttention& bound : kv_->bound())
+    for (const KvLayers::BoundAttention& bound : kv_.layers().bound())
         PB_CHECK(attention_->check(timed(clock_, times_.attention_plan, [&] {
             return host::call<&pb_attention::plan>(*attention_, bound.self, &batches_[bound.group], bound.plan_buffer);
         }), "plan"));
@@ -210,15 +210,8 @@ GraphChoice ModelRunner::choose(const Batch& batch) {
     return choice;
 }
 
-// What the host of a simulated machine does for a step, before the device gets it.
-void ModelRunner::pass_host_time() {
-    const auto* const simulation = device_.extension<pb_device_simulation>();
-    if (simulation && simulation->host_ns)
-        clock_.wait_until_ns(clock_.now_ns() + device_.call<&pb_device_simulation::host_ns>());
-}
-
 Result<std::span<float>> ModelRunner::pass(const Batch& batch, const SampleCall* call, End end) {
-    pass_host_time();
+    steps_.pass_host_time();
     const GraphChoice choice = choose(batch);
     auto logits = run(choice.bucket ? padded_ : batch, batch.logit_rows().size(), choice, call, end);
     if (choice.bucket) graph_use_.padded_tokens = choice.bucket->tokens - batch.tokens();
@@ -252,12 +245,6 @@ Result<SampledRows> ModelRunner::sample(std::span<const float> logits, const Sam
     return sampling_.collect();
 }
 
-bool ModelRunner::can_submit() const {
-    const auto* const async = device_.extension<pb_device_async>();
-    if (!async) return false;
-    return !its_.info.computes || (its_.has_own_memory() && async->to_host_async && its_.ops.fill_placeholders);
-}
-
 Result<> ModelRunner::submit(const Batch& batch, const SampleCall* call) {
     PB_TRY(const auto none, pass(batch, call, End::kSubmit));
     (void)none;
@@ -265,41 +252,13 @@ Result<> ModelRunner::submit(const Batch& batch, const SampleCall* call) {
 }
 
 Result<SampledRows> ModelRunner::wait() {
-    if (!its_.info.computes) {
-        clock_.wait_until_ns(ready_ns_.front());
-        ready_ns_.pop_front();
-    }
-    const bool samples = in_flight_.front();
-    in_flight_.pop_front();
-    PB_CHECK(device_.checked<&pb_device_async::wait_step>());
+    PB_TRY(const bool samples, steps_.wait());
     return samples ? sampling_.collect() : SampledRows{};
 }
 
 void ModelRunner::abandon() {
-    for (; !in_flight_.empty(); in_flight_.pop_front()) (void)device_.call<&pb_device_async::wait_step>();
-    ready_ns_.clear();
+    steps_.abandon();
     sampling_.forget();
-}
-
-Result<> ModelRunner::begin_step() {
-    begin_ns_ = clock_.now_ns();
-    const pb_status status = device_.call<&pb_device::begin_step>();
-    times_.device_begin += clock_.now_ns() - begin_ns_;
-    return device_.component->check(status, "begin_step");
-}
-
-// One step after the other: it begins when those before it are done.
-uint64_t ModelRunner::device_busy_until() {
-    busy_until_ns_ = std::max(begin_ns_, busy_until_ns_) + device_.call<&pb_device_simulation::charged_ns>();
-    return busy_until_ns_;
-}
-
-// `ns`: where time that nothing is computed in belongs.
-Result<> ModelRunner::end_step(uint64_t& ns) {
-    const Result<> ended = device_.component->check(
-        timed(clock_, times_.device_end, [&] { return device_.call<&pb_device::end_step>(); }), "end_step");
-    if (ended && !its_.info.computes) timed(clock_, ns, [&] { clock_.wait_until_ns(device_busy_until()); });
-    return ended;
 }
 
 Result<> ModelRunner::check_pass(const Result<>& done, const Result<>& ended, uint32_t tokens) const {
@@ -323,8 +282,8 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
     if (hidden_ && batch.tokens() > hidden_->target_rows())
         return fail("a pass over " + std::to_string(batch.tokens()) + " tokens, with room for the hidden states of " +
                     std::to_string(hidden_->target_rows()));
-    PB_CHECK(begin_step());
-    for (const kv::PageCopy& page : batch.copies()) PB_CHECK(copy(page));
+    PB_CHECK(steps_.begin(times_));
+    for (const kv::PageCopy& page : batch.copies()) PB_CHECK(kv_.copy(page));
     PB_TRY(const Inputs inputs, place_inputs(batch, choice.bucket));
     fill_placeholders(batch, inputs);
     // Where inputs had to move there are no graphs any more.
@@ -337,20 +296,15 @@ Result<std::span<float>> ModelRunner::run(const Batch& batch, size_t rows, const
     Result<> done = graph ? replay(*graph) : compute(forward);
     if (done && goes_on_from_ && !out_of_memory_) keep_hidden(forward, batch, rows);
     if (done && call) done = enqueue_sampling(*call);
-    Result<> ended;
-    if (end == End::kWait) {
-        ended = end_step(graph ? times_.device_launch : times_.model_forward);
-    } else {
-        ended = device_.checked<&pb_device_async::submit_step>();
-        if (ended) in_flight_.push_back(done && call);
-        if (ended && !its_.info.computes) ready_ns_.push_back(device_busy_until());
-    }
+    const Result<> ended =
+        end == End::kWait ? steps_.end(times_, graph ? times_.device_launch : times_.model_forward)
+                          : steps_.submit(done && call);
     PB_CHECK(check_pass(done, ended, batch.tokens()));
     std::span<float> logits;
     if (its_.info.computes && !call && end == End::kWait) {
         PB_TRY(logits, copied_logits(rows));
     }
-    if (its_.info.computes && end == End::kWait) PB_CHECK(copy_hidden(forward.hidden, batch.hidden()));
+    if (its_.info.computes && end == End::kWait) PB_CHECK(hidden_out_.append(forward.hidden, batch.hidden()));
     if (choice.bucket && !graph && !choice.refused) capture(inputs, *choice.bucket);
     return logits;
 }
@@ -387,27 +341,15 @@ Result<std::span<float>> ModelRunner::copied_logits(size_t rows) {
     return std::span(logits_);
 }
 
-Result<> ModelRunner::copy(const kv::PageCopy& page) {
-    if (page.way == kv::Way::kZeroPage || page.way == kv::Way::kZeroSlot) return clear(page);
-    if (page.way == kv::Way::kToHost) return host_pages_.copy(page.way, page.to, kv_->page(page.from));
-    if (page.way == kv::Way::kToDevice) return host_pages_.copy(page.way, page.from, kv_->page(page.to));
-    return device_.checked<&pb_device::copy_page>(kv_->page(page.to), kv_->page(page.from), page_bytes());
-}
-
-Result<> ModelRunner::clear(const kv::PageCopy& what) {
-    if (what.way == kv::Way::kZeroSlot) return host_pages_.copy(kv::Way::kToHost, what.to, zero_page_);
-    return device_.checked<&pb_device::copy_page>(kv_->page(what.to), zero_page_, page_bytes());
-}
-
 // Without a token to compute there is nothing for a model.
 Result<std::span<float>> ModelRunner::copy_only(const Batch& batch) {
     times_ = {};
     graph_use_ = {};
-    PB_CHECK(begin_step());
+    PB_CHECK(steps_.begin(times_));
     Result<> done;
     for (const kv::PageCopy& page : batch.copies())
-        if (done) done = copy(page);
-    PB_CHECK(end_step(times_.device_end));
+        if (done) done = kv_.copy(page);
+    PB_CHECK(steps_.end(times_, times_.device_end));
     PB_CHECK(done);
     return std::span<float>();
 }
@@ -445,11 +387,11 @@ void ModelRunner::capture(const Inputs& inputs, const GraphBucket& bucket) {
         PB_CHECK(model_->check(status, "forward"));
         return ended;
     };
-    Result<> done = begin_step();
+    Result<> done = steps_.begin(times_);
     if (done) {
         done = record();
         uint64_t waited = 0;
-        done = check_pass(done, end_step(waited), bucket.tokens);
+        done = check_pass(done, steps_.end(times_, waited), bucket.tokens);
     }
     graph_use_.capture_ns = clock_.now_ns() - begin_ns;
     if (done && graph)
@@ -464,7 +406,7 @@ void ModelRunner::capture(const Inputs& inputs, const GraphBucket& bucket) {
 Result<> ModelRunner::capture_graphs() {
     const uint64_t begin_ns = clock_.now_ns();
     for (const GraphBucket& bucket : graphs_->missing()) {
-        padded_.clear(form_);
+        padded_.clear(kv_.batch_form());
         padded_.pad(bucket.tokens, bucket.sequences, bucket.logit_rows);
         PB_CHECK(run(padded_, 0, {GraphMiss::kNotCaptured, nullptr, bucket}, nullptr, End::kWait));
     }

@@ -11,7 +11,7 @@ ModelRunner::ModelRunner(std::shared_ptr<OpenDevice> device, host::Model model, 
                          Clock& clock, const Ranks* ranks)
     : shared_device_(std::move(device)), its_(*shared_device_), device_(its_.plugin),
       own_model_(std::move(model.component)), model_(own_model_.get()), attention_(&attention), clock_(clock),
-      weights_(its_, ranks) {}
+      weights_(its_, ranks), kv_(its_, attention, clock) {}
 
 ModelRunner::~ModelRunner() {
     abandon();
@@ -20,8 +20,6 @@ ModelRunner::~ModelRunner() {
     graphs_.reset();
     inputs_.reset();
     workspace_.reset();
-    if (zero_page_) device_.call<&pb_device::free>(zero_page_);
-    kv_.reset();
 }
 
 namespace {
@@ -161,7 +159,7 @@ GraphSettings graphs_of(const RunnerSettings& settings) {
 }  // namespace
 
 Result<> ModelRunner::load_weights(const weights::WeightSource& source, const weights::WeightForm& form) {
-    return weights_.load({*model_, facts_, source, form}, kv_->layers());
+    return weights_.load({*model_, facts_, source, form}, kv_.layers().layers());
 }
 
 Result<> ModelRunner::share_target_weights(const RunnerSettings& settings) {
@@ -174,26 +172,9 @@ Result<> ModelRunner::share_target_weights(const RunnerSettings& settings) {
                               its_.info.host_memory ? 0 : 1, its_.info.computes != 0});
 }
 
-Result<ModelRunner::LayersKv> ModelRunner::describe_kv(const RunnerSettings& settings) {
+Result<LayersKv> ModelRunner::describe_kv(const RunnerSettings& settings) {
     const uint32_t padded = GraphCache(graphs_of(settings), scope_of(settings, its_.has_graphs()), {}).max_tokens();
-    max_seq_len_ = settings.max_model_len ? settings.max_model_len : facts_.max_position;
-    LayersKv out;
-    out.specs.resize(facts_.layer_count, sized<pb_kv_spec>());
-    for (uint32_t layer = 0; layer < facts_.layer_count; ++layer) {
-        pb_kv_spec& kv = out.specs[layer];
-        PB_CHECK(host::checked<&pb_model::kv_spec>(*model_, layer, &kv));
-    }
-    PB_TRY(std::vector<pb_dtype> dtypes, settings.kv_dtypes.by_layer(facts_.layer_count));
-    for (uint32_t layer = 0; layer < facts_.layer_count; ++layer)
-        if (const uint32_t owner = out.specs[layer].kv_source_layer; owner > 0 && owner <= layer)
-            dtypes[layer] = dtypes[owner - 1];
-    out.form = {settings.block_size, its_.info.activation_dtype, std::move(dtypes),
-                its_.info.compatible_with[0] ? its_.info.compatible_with : its_.name, !its_.info.computes,
-                std::max(settings.max_num_seqs, padded), std::max(settings.max_num_batched_tokens, padded),
-                max_seq_len_};
-    kv_ = std::make_unique<KvLayers>(device_, *attention_);
-    PB_TRY(out.kept, kv_->describe(out.specs, out.form));
-    return out;
+    return kv_.describe(*model_, facts_, settings, padded);
 }
 
 // One grouping over the layers of both models: a block of tokens has pages for either.
@@ -213,19 +194,10 @@ Result<> ModelRunner::bind_kv(const RunnerSettings& settings, const RunnerSettin
         }
     }
     const kv::Grouping whole = kv::group_layers(kept, settings.block_size);
-    PB_CHECK(bind_kv(own, whole, 0));
+    PB_CHECK(kv_.bind(own, whole, 0));
     if (!draft_) return {};
-    draft_->kv_->share_pool(*kv_);
-    return draft_->bind_kv(its, whole, own.kept.size());
-}
-
-Result<> ModelRunner::bind_kv(const LayersKv& own, kv::Grouping grouping, size_t first_layer) {
-    const auto first = grouping.layers.begin() + static_cast<ptrdiff_t>(first_layer);
-    grouping.layers = std::vector<kv::LayerPlace>(first, first + static_cast<ptrdiff_t>(own.specs.size()));
-    form_ = {own.form.block_size, 0, 0};
-    for (const kv::GroupSpec& g : grouping.groups)
-        (g.kind == kv::GroupKind::kRecurrent ? form_.state_groups : form_.token_groups) += 1;
-    return kv_->bind(own.specs, own.form, std::move(grouping));
+    draft_->kv_.share_pool(kv_);
+    return draft_->kv_.bind(its, whole, own.kept.size());
 }
 
 Result<> ModelRunner::allocate_kv(const RunnerSettings& settings, const RunnerSettings& of_guest) {
@@ -235,52 +207,38 @@ Result<> ModelRunner::allocate_kv(const RunnerSettings& settings, const RunnerSe
     if (profiled) {
         PB_TRY(memory, room_for_kv(settings, of_guest));
     }
-    const uint64_t wanted = settings.num_blocks ? settings.num_blocks : memory / page_bytes();
+    const uint64_t wanted = settings.num_blocks ? settings.num_blocks : memory / kv_.page_bytes();
     if (wanted == 0)
         return fail(StatusCode::kExhausted,
                     (profiled ? "gpu_memory_utilization leaves " : "kv_cache_memory of ") + std::to_string(memory) +
                     " bytes" + (profiled ? ", which hold" : " holds") + " no block (one takes " +
-                    std::to_string(page_bytes()) + " bytes)");
+                    std::to_string(kv_.page_bytes()) + " bytes)");
     auto pages = static_cast<uint32_t>(std::min(wanted, kMaxBlocks));
     if (ranks_) {
         PB_TRY(pages, ranks_->agree_blocks(pages));
     }
-    PB_CHECK(kv_->allocate(pages));
-    return allocate_host_pages(settings);
-}
-
-Result<> ModelRunner::allocate_host_pages(const RunnerSettings& settings) {
-    constexpr uint64_t kMaxSlots = 1u << 26;
-    if (settings.zero_freed_blocks)
-        PB_CHECK(device_.checked<&pb_device::alloc>(page_bytes(), &zero_page_));
-    if (settings.preemption_mode == config::PreemptionMode::kRecompute) return {};
-    const auto space = static_cast<uint64_t>(settings.swap_space * 0x1p30);
-    const uint64_t slots = settings.num_swap_blocks ? settings.num_swap_blocks
-                                                    : space / std::max<uint64_t>(page_bytes(), 1);
-    if (slots == 0 && space > 0)
-        return fail(StatusCode::kInvalid,
-                    "swap_space of " + std::to_string(space) + " bytes holds no block (one takes " +
-                    std::to_string(page_bytes()) + " bytes)");
-    return host_pages_.allocate(static_cast<uint32_t>(std::min(slots, kMaxSlots)), page_bytes(), kv_->page(0));
+    PB_CHECK(kv_.layers().allocate(pages));
+    return kv_.allocate_host_pages(settings);
 }
 
 // As many sequences as run at once, which share the token budget; every block of theirs is the one page.
 Result<> ModelRunner::run_largest(const RunnerSettings& settings) {
     const uint32_t tokens = settings.max_num_batched_tokens;
     const uint32_t sequences = std::clamp(settings.max_num_seqs, 1u, tokens);
-    const uint32_t length = std::clamp(tokens / sequences, 1u, std::max(max_seq_len_, 1u));
+    const uint32_t length = std::clamp(tokens / sequences, 1u, std::max(kv_.max_seq_len(), 1u));
+    const BatchForm& form = kv_.batch_form();
     const uint32_t blocks = (length + settings.block_size - 1) / settings.block_size;
     kv::BlockTable table;
-    table.pages.assign(form_.token_groups + form_.state_groups, std::vector<kv::BlockId>(blocks, 0));
+    table.pages.assign(form.token_groups + form.state_groups, std::vector<kv::BlockId>(blocks, 0));
     const std::vector<int32_t> ids(length);
     Batch largest;
-    largest.clear(form_);
+    largest.clear(form);
     for (uint32_t s = 0; s < sequences; ++s)
         largest.add({ids, 0, std::min(settings.rows_per_sequence(), length), table, ids}); // hidden states: any will do
     if (hidden_size() > 0) largest.want_hidden({0, largest.tokens()}); // for embeddings
     largest.finish();
     const size_t rows = largest.logit_rows().size();
-    const uint64_t listed = uint64_t{sequences} * blocks * form_.token_groups;
+    const uint64_t listed = uint64_t{sequences} * blocks * form.token_groups;
     PB_CHECK(inputs_->reserve(input_bytes({largest.tokens(), sequences, rows, listed}))); // there are no graphs yet
     if (const auto done = run(largest, rows, {}, nullptr, End::kWait); !done)
         return fail(StatusCode::kExhausted,
@@ -296,10 +254,10 @@ Result<uint64_t> ModelRunner::room_for_kv(const RunnerSettings& settings, const 
         return fail(StatusCode::kUnsupported, "gpu_memory_utilization: the memory of device '" + its_.name +
                     "' is the host's (say kv_cache_memory)");
     if (its_.info.computes && settings.max_num_batched_tokens > 0) {
-        PB_CHECK(kv_->allocate(1));
+        PB_CHECK(kv_.layers().allocate(1));
         PB_CHECK(run_largest(settings));
         if (draft_) PB_CHECK(draft_->run_largest(of_guest));
-        kv_->release();
+        kv_.layers().release();
     }
     pb_device_info now = sized<pb_device_info>();
     PB_CHECK(device_.checked<&pb_device::info>(&now));
@@ -315,20 +273,21 @@ Result<> ModelRunner::make_graphs(const RunnerSettings& settings) {
     if (its_.has_own_memory() && settings.max_num_seqs > 0) {
         const uint64_t tokens = std::max(settings.max_num_batched_tokens, graphs_->max_tokens());
         const uint64_t sequences = std::max(settings.max_num_seqs, graphs_->max_tokens());
-        const uint64_t pages = (uint64_t{max_seq_len_} + settings.block_size - 1) / settings.block_size;
-        const uint64_t blocks = form_.token_groups * sequences * pages; // those that a window has passed are listed too
+        const uint64_t pages = (uint64_t{kv_.max_seq_len()} + settings.block_size - 1) / settings.block_size;
+        // Pages that a window has passed are listed too.
+        const uint64_t blocks = kv_.batch_form().token_groups * sequences * pages;
         PB_CHECK(inputs_->reserve(input_bytes({tokens, sequences, tokens, blocks})));
     }
     return graphs_->captures_at_load() ? capture_graphs() : Result<>();
 }
 
 void ModelRunner::make_graph_cache() {
-    graph_scope_.attention = kv_->graphs();
+    graph_scope_.attention = kv_.layers().graphs();
     graph_scope_.identity.clear();
     const host::Component* const parts[] = {device_.component.get(), model_, attention_};
     for (const host::Component* part : parts)
         graph_scope_.identity += host::Registry::identity(*part).sha256 + "/";
-    graph_scope_.identity += kv_->layout_tag();
+    graph_scope_.identity += kv_.layers().layout_tag();
     graphs_ = std::make_unique<GraphCache>(graph_settings_, graph_scope_, [this](pb_graph* graph) {
         device_.call<&pb_device_graphs::graph_free>(graph);
     });

@@ -1,7 +1,6 @@
 // A model on a device: weights prepared, KV memory allocated, one forward pass at a time. The engine's only way to
 // logits; owns the device, model and attention components.
 #pragma once
-#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,11 +11,12 @@
 #include "runner/batch.hpp"
 #include "runner/call_times.hpp"
 #include "runner/device_sampling.hpp"
+#include "runner/device_steps.hpp"
 #include "runner/device_weights.hpp"
 #include "runner/graph_cache.hpp"
+#include "runner/hidden_output.hpp"
 #include "runner/hidden_states.hpp"
-#include "runner/host_pages.hpp"
-#include "runner/kv_layers.hpp"
+#include "runner/kv_memory.hpp"
 #include "runner/model_facts.hpp"
 #include "runner/open_device.hpp"
 #include "runner/runner_settings.hpp"
@@ -34,17 +34,8 @@ class ModelRunner {
 
     const pb_model_facts& facts() const { return facts_; }
     const pb_device_info& device_info() const { return its_.info; }
-    const kv::Grouping& grouping() const { return kv_->grouping(); }
-    const BatchForm& batch_form() const { return form_; } // of the batches that forward() takes
-    uint32_t num_blocks() const { return kv_->page_count(); }
-    uint64_t page_bytes() const { return kv_->grouping().page_bytes; }
-    const HostPages& host_pages() const { return host_pages_; }
-    // In the device's memory; null: it computes nothing.
-    const void* page(kv::BlockId id) const { return kv_->page(id); }
-    uint64_t weight_bytes() const { return weights_.in_use().bytes; }
-    const ModelWork& work() const { return weights_.in_use().work; }
-    const std::string& weight_form() const { return weights_.in_use().form; }
-    const std::string& layout_tag() const { return kv_->layout_tag(); }
+    const KvMemory& kv() const { return kv_; }
+    const LoadedWeights& weights() const { return weights_.in_use(); }
 
     // One forward pass. Logits of the batch's logit rows, (rows, vocab) f32 in host memory, valid until the next call.
     // On a device that computes nothing there are none, and the time that the device charges passes on the clock.
@@ -59,14 +50,14 @@ class ModelRunner {
     Result<SampledRows> sample(std::span<const float> logits, const SampleCall&);
     // The halves of forward() where steps can be in flight, at most two: wait() ends what submit() began, the oldest
     // first. Ids below 0 of a batch are tokens that the step in flight samples: −1 of its row 0, −2 of its row 1.
-    bool can_submit() const;
+    bool can_submit() const { return steps_.can_submit(); }
     Result<> submit(const Batch&, const SampleCall*); // null: nothing is sampled
     Result<SampledRows> wait();
     void abandon(); // waits for what is in flight; its results are lost
     // What the latest batch wanted of them, one range after the other: (tokens, hidden_size) f32 in host memory, valid
     // until the next call. Of steps that are not in flight.
-    std::span<const float> hidden_states() const { return hidden_out_; }
-    uint32_t hidden_size() const; // elements of a hidden state; 0: the model does not give them
+    std::span<const float> hidden_states() const { return hidden_out_.states(); }
+    uint32_t hidden_size() const { return hidden_out_.width(facts_); } // 0: the model does not give them
     const CallTimes& call_times() const { return times_; } // of the latest pass
     const GraphUse& graph_use() const { return graph_use_; } // likewise
 
@@ -115,16 +106,9 @@ class ModelRunner {
     Result<> share_target_weights(const RunnerSettings&); // weights, and memory for hidden states
     Result<> check_like(const host::Component& model, const pb_model_facts&) const; // the one in use
     Result<> load_weights(const weights::WeightSource&, const weights::WeightForm&);
-    struct LayersKv { // of one model
-        std::vector<pb_kv_spec> specs;
-        KvForm form;
-        std::vector<kv::LayerKv> kept;
-    };
     Result<LayersKv> describe_kv(const RunnerSettings&);
     Result<> bind_kv(const RunnerSettings&, const RunnerSettings& draft);
-    Result<> bind_kv(const LayersKv&, kv::Grouping, size_t first_layer);
     Result<> allocate_kv(const RunnerSettings&, const RunnerSettings& draft);
-    Result<> allocate_host_pages(const RunnerSettings&);
     Result<uint64_t> room_for_kv(const RunnerSettings&, const RunnerSettings& draft); // bytes
     Result<> run_largest(const RunnerSettings&);
     Result<> make_graphs(const RunnerSettings&);
@@ -146,14 +130,9 @@ class ModelRunner {
     Result<> plan_attention();
     enum class Hidden { kUnwanted, kWanted };
     pb_forward forward_of(const Inputs&, Hidden);
-    Result<> copy_hidden(const pb_tensor& states, std::span<const TokenRange>); // into hidden_out_
     void keep_hidden(const pb_forward&, const Batch&, size_t rows); // of a head, after its pass
-    Result<> begin_step();
-    Result<> end_step(uint64_t& ns);
     GraphChoice choose(const Batch&);
     void pad(const Batch&, const GraphBucket&); // into padded_
-    void pass_host_time();
-    uint64_t device_busy_until(); // with the step that was ended last
     Result<> check_pass(const Result<>& done, const Result<>& ended, uint32_t tokens) const;
     enum class End { kWait, kSubmit };
     // What run() leaves: logits where forward() leaves them, unless they were sampled from.
@@ -162,8 +141,6 @@ class ModelRunner {
     void fill_placeholders(const Batch&, const Inputs&); // those that are not known here
     Result<> enqueue_sampling(const SampleCall&);
     Result<std::span<float>> copied_logits(size_t rows);
-    Result<> copy(const kv::PageCopy&);
-    Result<> clear(const kv::PageCopy&);
     Result<std::span<float>> copy_only(const Batch&);
     Result<> compute(const pb_forward&);
     Result<> replay(const CapturedGraph&);
@@ -190,33 +167,25 @@ class ModelRunner {
     ConfigReader reader_;
     pb_model_facts signature_ = sized<pb_model_facts>(); // of the first model: what others have to be like
     DeviceWeights weights_;
-    std::unique_ptr<KvLayers> kv_;
-    HostPages host_pages_{device_, its_.info, clock_};
-    void* zero_page_ = nullptr;        // of the device; null: zeros are not wanted
-    BatchForm form_;
+    KvMemory kv_;
     std::unique_ptr<Workspace> workspace_;
     std::unique_ptr<StepInputs> inputs_;
+    DeviceSteps steps_{its_, clock_};
     DeviceSampling sampling_{device_};
     std::unique_ptr<GraphCache> graphs_;
     GraphSettings graph_settings_;
     GraphScope graph_scope_;           // of the plugins that are bound
     uint64_t load_capture_ns_ = 0;
-    uint32_t max_seq_len_ = 0;         // that graphs are captured for
     uint32_t max_tokens_ = 0;
     std::unique_ptr<HiddenStates> hidden_; // for the draft; null: it is no head
     const HiddenStates* goes_on_from_ = nullptr; // of a head: its target's
     std::unique_ptr<ModelRunner> draft_;
     Batch padded_;
     std::vector<float> logits_;        // host copy
-    std::vector<float> hidden_out_;    // likewise
-    std::vector<std::byte> hidden_bytes_; // as the device has them
+    HiddenOutput hidden_out_{its_};
     // ---- of the pass under way ----
     GraphUse graph_use_;
     pb_tensor device_logits_{};        // of the latest pass
-    std::deque<bool> in_flight_;       // of each step that was submitted, the oldest first: whether it samples
-    uint64_t begin_ns_ = 0;            // of the device's step
-    uint64_t busy_until_ns_ = 0;       // of a device that computes nothing: with all that it was given
-    std::deque<uint64_t> ready_ns_;    // likewise: when each submitted step will be done
     bool capturing_ = false, replaying_ = false;
     std::vector<uint32_t> attended_;   // layers, in order, while capturing
     std::vector<pb_attention_batch> batches_; // by group of tokens

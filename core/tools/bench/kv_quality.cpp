@@ -27,7 +27,7 @@ class Scorer {
   public:
     Scorer(runner::ModelRunner& runner, uint32_t block_size)
         : runner_(runner), vocab_(runner.facts().vocab_size),
-          cache_(runner.num_blocks(), block_size, kv::PrefixCaching::kOff, "", runner.grouping().groups) {}
+          cache_(runner.kv().page_count(), block_size, kv::PrefixCaching::kOff, "", runner.kv().grouping().groups) {}
 
     Result<> add(std::span<const int32_t> window) {
         kv::BlockTable table;
@@ -45,7 +45,7 @@ class Scorer {
     Result<> chunks(std::span<const int32_t> window, const kv::BlockTable& table) {
         for (size_t from = 0; from + 1 < window.size(); from += kChunk) {
             const auto count = static_cast<uint32_t>(std::min<size_t>(kChunk, window.size() - 1 - from));
-            batch_.clear(runner_.batch_form());
+            batch_.clear(runner_.kv().batch_form());
             batch_.add({window.subspan(from, count), static_cast<uint32_t>(from), count, table});
             batch_.finish();
             PB_TRY(const std::span<float> logits, runner_.forward(batch_));
@@ -99,7 +99,7 @@ Result<TextScores> score_text(const config::EngineConfig& asked, const host::Reg
         PB_CHECK(scorer.add(tokens.subspan(from, std::min<size_t>(window, tokens.size() - from))));
     TextScores out;
     out.kv_dtype = runner::text_of(parts.model.kv_dtypes);
-    out.bytes_per_token = static_cast<double>(runner->page_bytes()) * runner->batch_form().token_groups /
+    out.bytes_per_token = static_cast<double>(runner->kv().page_bytes()) * runner->kv().batch_form().token_groups /
                           c.engine.block_size;
     out.nats = scorer.nats / static_cast<double>(scorer.likeliest.size());
     out.likeliest = std::move(scorer.likeliest);

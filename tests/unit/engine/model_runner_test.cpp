@@ -106,7 +106,7 @@ TEST(ModelRunner, RoundsExpertsAndTheHeadAndNeitherRoutersNorEmbeddings) {
     EXPECT_EQ(dtypes.at({2 * 48, PB_WEIGHT_LINEAR}), PB_I4);   // gate and up of an expert
     EXPECT_EQ(dtypes.at({64, PB_WEIGHT_LINEAR}), PB_I8);       // head
     EXPECT_EQ(dtypes.at({64, PB_WEIGHT_EMBEDDING}), PB_BF16);
-    EXPECT_EQ((*made)->weight_form(), "int4 g32");
+    EXPECT_EQ((*made)->weights().form, "int4 g32");
 }
 
 TEST(ModelRunner, RunsAModelWhoseOpsAreThere) {
@@ -161,9 +161,9 @@ TEST(ModelRunner, LayersThatKeepKvOfDifferentShapesAreGroupsOfTheirOwn) {
     const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
                                                   weights::WeightSource::dummy(1), settings("LlamaForCausalLM"), clock);
     ASSERT_TRUE(made) << made.error();
-    EXPECT_EQ((*made)->grouping().groups.size(), 2u);
-    EXPECT_EQ((*made)->page_bytes(), 2u * 4 * 8 * 16 * 4); // keys and values of 4 heads of 8, 16 tokens, f32
-    EXPECT_NEAR((*made)->grouping().padding, 0.25, 1e-9);  // half of every second page
+    EXPECT_EQ((*made)->kv().grouping().groups.size(), 2u);
+    EXPECT_EQ((*made)->kv().page_bytes(), 2u * 4 * 8 * 16 * 4); // keys and values of 4 heads of 8, 16 tokens, f32
+    EXPECT_NEAR((*made)->kv().grouping().padding, 0.25, 1e-9);  // half of every second page
 }
 
 // What a swap of a plugin under its graphs is to do.
@@ -187,13 +187,13 @@ TEST(ModelRunner, CapturesAnewOnceItsGraphsAreDropped) {
                                                   weights::WeightSource::dummy(1), s, clock);
     ASSERT_TRUE(made) << made.error();
     runner::ModelRunner& runner = **made;
-    kv::KvCache cache(8, 16, kv::PrefixCaching::kOff, "", runner.grouping().groups);
+    kv::KvCache cache(8, 16, kv::PrefixCaching::kOff, "", runner.kv().grouping().groups);
     kv::BlockTable table;
     ASSERT_TRUE(cache.tables().grow(table, 8));
     const auto replayed = [&](uint32_t position) {
         const int32_t token = 5;
         runner::Batch batch;
-        batch.clear(runner.batch_form());
+        batch.clear(runner.kv().batch_form());
         batch.add({std::span(&token, 1), position, 1, table});
         batch.finish();
         EXPECT_TRUE(runner.forward(batch));
@@ -292,7 +292,7 @@ TEST(ModelRunner, SaysThatAModelAttendsInALayerThatIsNotThere) {
     const std::vector<int32_t> tokens = {1, 2, 3};
     const kv::BlockTable table{.pages = {{0}}};
     runner::Batch batch;
-    batch.clear((*made)->batch_form());
+    batch.clear((*made)->kv().batch_form());
     batch.add({tokens, 0, 1, table});
     batch.finish();
     const auto logits = (*made)->forward(batch);
@@ -312,26 +312,26 @@ TEST(ModelRunner, OverwritesPagesAndSlotsWithZeros) {
                                                   weights::WeightSource::dummy(1), its, clock);
     ASSERT_TRUE(made) << made.error();
     runner::ModelRunner& r = **made;
-    EXPECT_GT(r.host_pages().ns_a_page(), 0);
+    EXPECT_GT(r.kv().host_pages().ns_a_page(), 0);
     const auto bytes = [&](kv::BlockId id) {
-        const auto* const first = static_cast<const uint8_t*>(r.page(id));
-        return std::vector<uint8_t>(first, first + r.page_bytes());
+        const auto* const first = static_cast<const uint8_t*>(r.kv().page(id));
+        return std::vector<uint8_t>(first, first + r.kv().page_bytes());
     };
-    const std::vector<uint8_t> zeros(r.page_bytes());
+    const std::vector<uint8_t> zeros(r.kv().page_bytes());
     kv::KvCache cache(8, 16, kv::PrefixCaching::kOff, "m", {kv::GroupSpec{}}, 2);
     kv::BlockTable t;
     ASSERT_TRUE(cache.tables().grow(t, 5));
     const kv::BlockId page = t.pages[0][0];
     const std::vector<int32_t> ids = {1, 2, 3, 4, 5};
     runner::Batch batch;
-    batch.clear(r.batch_form());
+    batch.clear(r.kv().batch_form());
     batch.add({ids, 0, 1, t});
     batch.finish();
     ASSERT_TRUE(r.forward(batch));
     const auto computed = bytes(page);
     EXPECT_NE(computed, zeros);
     const auto make = [&](std::vector<kv::PageCopy> copies) {
-        batch.clear(r.batch_form());
+        batch.clear(r.kv().batch_form());
         for (const kv::PageCopy& c : copies) batch.copy(c);
         batch.finish();
         ASSERT_TRUE(r.forward(batch));

@@ -77,14 +77,14 @@ Result<> load(Rank& rank, const std::string& model, const pb_group* group) {
 
 // Logits of each token, `cut` of them computed in a step before the others.
 std::vector<float> logits(runner::ModelRunner& runner, const std::vector<int32_t>& tokens, uint32_t cut) {
-    kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner.grouping().groups);
+    kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner.kv().grouping().groups);
     kv::BlockTable table;
     EXPECT_TRUE(cache.tables().grow(table, static_cast<uint32_t>(tokens.size())));
     std::vector<float> out;
     for (uint32_t done = 0; done < tokens.size();) {
         const uint32_t n = done < cut ? cut : static_cast<uint32_t>(tokens.size()) - done;
         runner::Batch batch;
-        batch.clear(runner.batch_form());
+        batch.clear(runner.kv().batch_form());
         batch.add({std::span(tokens).subspan(done, n), done, n, table});
         batch.finish();
         const auto some = must(runner.forward(batch));
@@ -162,11 +162,11 @@ TEST(Shard, TakesLessMemoryThanTheWhole) {
     const auto bytes = on_ranks(2, [&](uint32_t, pb_group group) {
         Rank rank;
         const auto done = load(rank, "llama_mha", &group);
-        return done ? rank.runner->weight_bytes() : 0;
+        return done ? rank.runner->weights().bytes : 0;
     });
     for (const auto& of_rank : bytes) {
-        EXPECT_LT(*of_rank, alone.runner->weight_bytes() * 3 / 4); // the token table is whole on each
-        EXPECT_GT(*of_rank, alone.runner->weight_bytes() / 2);
+        EXPECT_LT(*of_rank, alone.runner->weights().bytes * 3 / 4); // the token table is whole on each
+        EXPECT_GT(*of_rank, alone.runner->weights().bytes / 2);
     }
 }
 

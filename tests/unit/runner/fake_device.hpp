@@ -1,0 +1,84 @@
+// A device that a test plays, in this process and without a library: its memory is the host's heap, steps are counted,
+// and time is what the test says.
+#pragma once
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "patchbay/sdk/device.hpp"
+#include "runner/open_device.hpp"
+
+namespace patchbay::runner::testing {
+
+struct FakeDevice {
+    bool computes = true, own_memory = true;
+    uint64_t charged = 0, host = 0;  // nanoseconds of each step
+    std::vector<std::string> calls;  // begin_step, submit_step, …
+    std::string fault;               // of the next step that ends or is waited for
+    uint32_t allocated = 0, released = 0; // weights
+    uint64_t copied_bytes = 0;            // to the host
+
+    pb_device_info info() const {
+        pb_device_info out = sized<pb_device_info>();
+        out.computes = computes;
+        out.host_memory = !own_memory;
+        out.activation_dtype = PB_F32;
+        return out;
+    }
+    void* alloc(uint64_t bytes) { return std::calloc(bytes, 1); }
+    void free(void* memory) { std::free(memory); }
+    void to_device(void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
+    void to_host(void* to, const void* from, uint64_t bytes) {
+        std::memcpy(to, from, bytes);
+        copied_bytes += bytes;
+    }
+    pb_weight* prepare(const pb_weight_source&) {
+        allocated += 1;
+        return reinterpret_cast<pb_weight*>(uintptr_t{allocated}); // a number is enough
+    }
+    void release(pb_weight*) { released += 1; }
+    uint64_t weight_bytes(const pb_weight*) { return 100; }
+    const pb_ops* ops() {
+        static const pb_ops none = sized<pb_ops>();
+        return &none;
+    }
+    void begin_step() { calls.push_back("begin"); }
+    void end_step() { end("end"); }
+    void submit_step() { calls.push_back("submit"); }
+    void wait_step() { end("wait"); }
+    void to_host_async(void* to, const void* from, uint64_t bytes) { to_host(to, from, bytes); }
+    void copy_page(void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
+    void charge(const pb_cost&) {}
+    uint64_t charged_ns() { return charged; }
+    uint64_t host_ns() { return host; }
+
+    void end(const char* call) {
+        calls.push_back(call);
+        if (fault.empty()) return;
+        const std::string why = std::exchange(fault, "");
+        throw std::runtime_error(why);
+    }
+};
+
+inline constexpr pb_component kFakeDevice = device<FakeDevice>({"fake", "1.0.0", "plays"});
+
+// The device, and what the test says and sees of it.
+struct PlayedDevice {
+    explicit PlayedDevice(bool computes = true, bool own_memory = true)
+        : opened({*host::Component::create(nullptr, kFakeDevice, {}, {}),
+                  static_cast<const pb_device*>(kFakeDevice.vtable)}, "fake"),
+          fake(static_cast<detail::Box<FakeDevice>*>(opened.plugin.self())->value) {
+        fake.computes = computes;
+        fake.own_memory = own_memory;
+        (void)opened.read_info();
+        opened.read_ops();
+    }
+    OpenDevice opened;
+    FakeDevice& fake;
+};
+
+}  // namespace patchbay::runner::testing
