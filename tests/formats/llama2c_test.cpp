@@ -148,7 +148,7 @@ class PublishedLlama2c : public Llama2c, public ::testing::WithParamInterface<Pu
         batch.clear(runner->kv().batch_form());
         batch.add({tokens, 0, count, table});
         batch.finish();
-        const auto out = must(runner->forward(batch));
+        const auto out = must(runner->passes().forward(batch));
         return {out.begin(), out.end()};
     }
 };

@@ -78,7 +78,7 @@ class Golden {
             must(registry.attention(s.attention, {}, services)), source, r, clock_));
     }
 
-    uint32_t positions() const { return runner_->facts().max_position; } // that it serves
+    uint32_t positions() const { return runner_->model().facts().max_position; } // that it serves
 
     // Logits of each of the tokens, computed in one step.
     std::vector<float> logits(const std::vector<int32_t>& tokens) {
@@ -98,7 +98,7 @@ class Golden {
         batch.clear(runner_->kv().batch_form());
         batch.add({std::span(prompts[0]).first(cut), 0, cut, tables[0]});
         batch.finish();
-        const auto first = must(runner_->forward(batch));
+        const auto first = must(runner_->passes().forward(batch));
         std::vector<float> out(first.begin(), first.end());
         batch.clear(runner_->kv().batch_form());
         for (size_t i = 0; i < prompts.size(); ++i) {
@@ -107,7 +107,7 @@ class Golden {
             batch.add({rest, done, static_cast<uint32_t>(rest.size()), tables[i]});
         }
         batch.finish();
-        const auto second = must(runner_->forward(batch));
+        const auto second = must(runner_->passes().forward(batch));
         out.insert(out.end(), second.begin(), second.end());
         return out;
     }
@@ -139,7 +139,7 @@ class Golden {
         batch.clear(runner_->kv().batch_form());
         batch.add({tokens, computed, rows, table});
         batch.finish();
-        const auto out = must(runner_->forward(batch));
+        const auto out = must(runner_->passes().forward(batch));
         return {out.begin(), out.end()};
     }
 

@@ -65,7 +65,7 @@ class Head {
         batch.clear(runner_->kv().batch_form());
         batch.add({prompt, 0, 0, table});
         batch.finish();
-        must(runner_->forward(batch));
+        must(runner_->passes().forward(batch));
 
         std::vector<int32_t> tokens(prompt.begin() + 1, prompt.end()), features;
         tokens.push_back(following[0]);
@@ -78,7 +78,7 @@ class Head {
             batch.add({tokens, pass == 0 ? 0 : n + pass - 1, rows, table, features});
             batch.finish();
             batch.kept_row = hidden.row_of_pass(pass);
-            const auto got = must(runner_->draft()->forward(batch));
+            const auto got = must(runner_->draft()->passes().forward(batch));
             out.emplace_back(got.begin(), got.end());
             if (pass + 1 < following.size()) tokens = {following[pass + 1]};
             features = {static_cast<int32_t>(hidden.row_of_pass(pass) + rows - 1)};
@@ -96,14 +96,14 @@ class Head {
         batch.clear(runner_->kv().batch_form());
         batch.add({prompt, 0, 0, table});
         batch.finish();
-        must(runner_->forward(batch));
+        must(runner_->passes().forward(batch));
         std::vector<int32_t> features;
         for (uint32_t i = 0; i < n; ++i) features.push_back(static_cast<int32_t>(i));
         batch.clear(runner_->draft()->kv().batch_form());
         batch.add({prompt, 0, n, table, features});
         batch.finish();
         batch.draft_step = ahead;
-        const auto got = must(runner_->draft()->forward(batch));
+        const auto got = must(runner_->draft()->passes().forward(batch));
         return {got.begin(), got.end()};
     }
 

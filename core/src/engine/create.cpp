@@ -30,7 +30,7 @@ Result<uint32_t> model_length(const config::EngineSettings& e, const runner::Mod
     const auto how = e.enable_chunked_prefill ? kv::Computed::kInChunks : kv::Computed::kAtOnce;
     const runner::KvMemory& kv = runner.kv();
     const uint64_t room = kv::longest_sequence(kv.grouping().groups, e.block_size, kv.page_count(), how);
-    const uint64_t reach = runner.facts().max_position;
+    const uint64_t reach = runner.model().facts().max_position;
     // A prompt that may not be split, and what is recomputed after a preemption, must fit one step.
     const uint64_t step = e.enable_chunked_prefill ? UINT64_MAX : e.max_num_batched_tokens;
     if (e.max_model_len == 0) return static_cast<uint32_t>(std::min({room, reach, step}));
@@ -49,7 +49,7 @@ Result<uint32_t> model_length(const config::EngineSettings& e, const runner::Mod
 // A state is that of the latest token: there is none to go back to, neither at a block's end nor after a draft.
 Result<> check_states(const config::EngineConfig& c, EngineFacts& f, const runner::ModelRunner& runner) {
     f.prefix_caching = c.engine.enable_prefix_caching ? "on" : "off";
-    const std::string model = "model '" + std::string(runner.model().type().name) + "'";
+    const std::string model = runner.model().label();
     const kv::Grouping& kv = runner.kv().grouping();
     constexpr uint32_t kMaxBlockSize = 256; // that config takes
     const uint32_t better = std::min(kv.better_block_size, kMaxBlockSize);
@@ -191,7 +191,7 @@ Result<> Engine::Builder::load(const execution::ScriptSetup* script) {
     PB_TRY(auto runner, in_one_line(load_here()));
     rank_names_ = ranks_.names(c_.engine.tensor_parallel_size);
     if (script && script->vocabulary) s.tokenizer = script->vocabulary;
-    PB_TRY(s.eos, end_tokens(c_, parts_->model.config, s.tokenizer.get(), runner->facts().vocab_size));
+    PB_TRY(s.eos, end_tokens(c_, parts_->model.config, s.tokenizer.get(), runner->model().facts().vocab_size));
     std::unique_ptr<execution::LocalExecutor> executor;
     if (ranks_.group) {
         executor = std::make_unique<execution::RankedExecutor>(std::move(runner), std::move(ranks_.group), s.clock);
@@ -212,18 +212,19 @@ Result<> Engine::Builder::load(const execution::ScriptSetup* script) {
 Result<> Engine::Builder::describe() {
     EngineFacts& f = state_->facts;
     const runner::ModelRunner& runner = local_->runner();
-    f.kv_groups = runner.kv().batch_form().token_groups;
-    f.state_groups = runner.kv().batch_form().state_groups;
-    f.kv_padding = runner.kv().grouping().padding;
+    const runner::KvMemory& kv = runner.kv();
+    f.kv_groups = kv.batch_form().token_groups;
+    f.state_groups = kv.batch_form().state_groups;
+    f.kv_padding = kv.grouping().padding;
     PB_CHECK(check_states(c_, f, runner));
     PB_TRY(f.max_model_len, model_length(c_.engine, runner));
-    f.vocab_size = runner.facts().vocab_size;
-    f.hidden_size = runner.hidden_size();
-    f.num_blocks = runner.kv().page_count();
+    f.vocab_size = runner.model().facts().vocab_size;
+    f.hidden_size = runner.passes().hidden_size();
+    f.num_blocks = kv.page_count();
     f.block_size = c_.engine.block_size;
     f.threads = state_->pool->threads();
-    f.page_bytes = runner.kv().page_bytes();
-    f.swap_pages = runner.kv().host_pages().slots();
+    f.page_bytes = kv.page_bytes();
+    f.swap_pages = kv.host_pages().slots();
     f.kv_bytes = f.page_bytes * f.num_blocks;
     f.weight_bytes = runner.weights().bytes;
     if (const runner::ModelRunner* const draft = runner.draft()) {
@@ -231,21 +232,23 @@ Result<> Engine::Builder::describe() {
         f.draft_weight_bytes = draft->weights().bytes;
     }
     f.load_ns = state_->clock.now_ns() - before_load_ns_;
-    f.graphs = runner.graphs().count();
-    f.graph_bytes = runner.graphs().bytes();
-    f.graph_capture_ns = runner.load_capture_ns();
+    const runner::PassGraphs& graphs = runner.passes().graphs();
+    f.graphs = graphs.cache().count();
+    f.graph_bytes = graphs.cache().bytes();
+    f.graph_capture_ns = graphs.load_ns();
     f.work = runner.weights().work;
-    f.device_name = runner.device_info().name;
-    f.isa = runner.device_info().isa;
+    f.device_name = runner.device().info.name;
+    f.isa = runner.device().info.isa;
     f.architecture = parts_->model.architecture;
     f.weight_dtype = runner.weights().form;
     f.kv_dtype = runner::text_of(parts_->model.kv_dtypes);
     f.model_identity = parts_->identity;
     f.tensor_parallel_size = c_.engine.tensor_parallel_size;
     f.ranks = rank_names_;
-    const host::Component* components[] = {scheduler_->component.get(), sampler_->component.get(), &runner.attention(),
-                                           proposer_.component.get(),   kv_policy_.component.get(), &runner.model(),
-                                           &runner.device()};
+    const host::Component* components[] = {
+        scheduler_->component.get(), sampler_->component.get(),   &runner.attention().component(),
+        proposer_.component.get(),   kv_policy_.component.get(), &runner.model().component(),
+        runner.device().plugin.component.get()};
     for (const host::Component* part : components)
         if (part) f.plugins.push_back(host::Registry::identity(*part));
     if (state_->tokenizer && state_->tokenizer->vocab_size() > f.vocab_size)

@@ -11,11 +11,11 @@ Result<StepOutput> compute_now(runner::ModelRunner& runner, const runner::Batch&
     StepOutput out;
     out.is_sampled = call != nullptr;
     if (call) {
-        PB_TRY(out.sampled, runner.forward(batch, *call));
+        PB_TRY(out.sampled, runner.passes().forward(batch, *call));
     } else {
-        PB_TRY(out.logits, runner.forward(batch));
+        PB_TRY(out.logits, runner.passes().forward(batch));
     }
-    out.hidden = runner.hidden_states();
+    out.hidden = runner.passes().hidden_states();
     return out;
 }
 
@@ -36,30 +36,32 @@ Result<> LocalExecutor::submit(const StepInput& in) {
         PB_TRY(computed_, compute(in));
         return {};
     }
-    if (!in.sampler) return runner_->submit(in.batch, nullptr);
+    if (!in.sampler) return runner_->passes().submit(in.batch, nullptr);
     const runner::SampleCall call{*in.sampler, in.samples};
-    return runner_->submit(in.batch, &call);
+    return runner_->passes().submit(in.batch, &call);
 }
 
 Result<StepOutput> LocalExecutor::wait(std::span<const RowPath>) {
     if (computed_) return *std::exchange(computed_, std::nullopt);
     StepOutput out;
-    PB_TRY(out.sampled, runner_->wait());
+    PB_TRY(out.sampled, runner_->passes().wait());
     out.is_sampled = true;
     return out;
 }
 
 void LocalExecutor::cancel() {
     computed_.reset();
-    runner_->abandon();
+    runner_->passes().abandon();
 }
 
 Result<runner::SampledRows> LocalExecutor::sample(std::span<const float> logits, const runner::SampleCall& call) {
-    return runner_->sample(logits, call);
+    return runner_->passes().sample(logits, call);
 }
 
 PassStats LocalExecutor::stats() const {
-    return {runner_->call_times(), runner_->graph_use(), runner_->graphs().count(), runner_->graphs().bytes(), 0, 0};
+    const runner::PassReport& latest = runner_->passes().latest();
+    const runner::GraphCache& graphs = runner_->passes().graphs().cache();
+    return {latest.times, latest.graph, graphs.count(), graphs.bytes(), 0, 0};
 }
 
 // ---- ranks ----

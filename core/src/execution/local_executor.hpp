@@ -31,15 +31,17 @@ class LocalExecutor : public Executor {
         : ranks_(std::move(ranks)), runner_(std::move(runner)), model_(*runner_), attention_(*runner_) {
         if (runner_->draft()) drafts_.emplace(*runner_->draft());
     }
-    ~LocalExecutor() override { runner_->abandon(); } // before a sampler goes whose kernels may be in flight
+    ~LocalExecutor() override { runner_->passes().abandon(); } // before a sampler goes whose kernels may be in flight
 
     const runner::ModelRunner& runner() const { return *runner_; }
     runner::ModelRunner& runner() { return *runner_; }
 
     TokenSource tokens() const override { return TokenSource::kModel; }
-    std::string_view sync_reason() const override { return runner_->can_submit() ? "" : "device"; }
-    Result<> check_sampler(const host::Component& c) const override { return runner_->check_sampler(c); }
-    uint32_t hidden_size() const override { return runner_->hidden_size(); }
+    std::string_view sync_reason() const override { return runner_->passes().can_submit() ? "" : "device"; }
+    Result<> check_sampler(const host::Component& c) const override {
+        return runner::check_sampler(c, runner_->device().name, runner_->device().info);
+    }
+    uint32_t hidden_size() const override { return runner_->passes().hidden_size(); }
     Result<> submit(const StepInput&) override;
     Result<StepOutput> wait(std::span<const RowPath>) override;
     void cancel() override;

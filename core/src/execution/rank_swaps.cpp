@@ -11,7 +11,7 @@ namespace patchbay::execution {
 using parallel::RankSwap;
 
 RankSwaps::RankSwaps(const Parts& parts)
-    : p_(parts), first_attention_(p_.runner.attention()), first_model_(p_.runner.model()),
+    : p_(parts), first_attention_(p_.runner.attention().component()), first_model_(p_.runner.model().component()),
       thread_([this] { prepare_all(); }) {}
 
 RankSwaps::~RankSwaps() {
@@ -21,9 +21,9 @@ RankSwaps::~RankSwaps() {
     }
     changed_.notify_one();
     thread_.join();
-    p_.runner.end_attention();
+    p_.runner.attention().end();
     for (auto& [number, model] : models_)
-        if (model.weights) p_.runner.release(*model.weights);
+        if (model.weights) p_.runner.model_swap().release(*model.weights);
 }
 
 Result<> RankSwaps::perform(std::string_view message) {
@@ -39,7 +39,7 @@ Result<> RankSwaps::perform(std::string_view message) {
             answer(swap, use(swap));
             return {};
         case RankSwap::Verb::kForget:
-            p_.runner.forget_attention();
+            p_.runner.attention().forget();
             return {};
         case RankSwap::Verb::kDrop:
             drop(swap);
@@ -82,7 +82,7 @@ Result<std::unique_ptr<host::Component>> RankSwaps::make(const RankSwap& swap, c
 
 Result<> RankSwaps::prepare_attention(const RankSwap& swap) {
     PB_TRY(auto made, make(swap, "attention"));
-    PB_CHECK(p_.runner.check_attention(*made));
+    PB_CHECK(p_.runner.attention().check(*made));
     const std::lock_guard lock(mutex_);
     attentions_[swap.candidate] = std::move(made);
     return {};
@@ -105,7 +105,8 @@ Result<> RankSwaps::prepare_model(const RankSwap& swap) {
     if (identity != swap.identity)
         return fail(swap.weights + " is " + identity + " there, " + swap.identity + " on rank 0");
     PB_TRY(auto made, make(swap, "model"));
-    PB_TRY(auto loaded, p_.runner.load_beside(*made, choice.config, choice.source, choice.weights, between_steps));
+    const runner::ModelSwap& models = p_.runner.model_swap();
+    PB_TRY(auto loaded, models.load_beside(*made, choice.config, choice.source, choice.weights, between_steps));
     const std::lock_guard lock(mutex_);
     models_[swap.candidate] = {std::move(made), std::move(loaded)};
     return {};
@@ -124,7 +125,7 @@ Result<> RankSwaps::use_attention(uint64_t candidate) {
         if (at == attentions_.end()) return fail("there is no such candidate");
         to = at->second.get();
     }
-    PB_CHECK(p_.runner.use_attention(*to));
+    PB_CHECK(p_.runner.attention().use(*to));
     current_attention_ = candidate;
     return {};
 }
@@ -134,7 +135,7 @@ Result<> RankSwaps::use_model(uint64_t candidate) {
     const std::lock_guard lock(mutex_);
     const auto at = models_.find(candidate);
     if (at == models_.end() || !at->second.weights) return fail("there is no such candidate");
-    p_.runner.use_model(at->second.component ? *at->second.component : first_model_, *at->second.weights);
+    p_.runner.model_swap().use(at->second.component ? *at->second.component : first_model_, *at->second.weights);
     models_[current_model_].weights = std::move(at->second.weights); // of what was in use
     current_model_ = candidate;
     return {};
@@ -148,7 +149,7 @@ void RankSwaps::drop(const RankSwap& swap) {
     }
     const auto at = models_.find(swap.candidate);
     if (at == models_.end() || !at->second.weights) return;
-    p_.runner.release(*at->second.weights);
+    p_.runner.model_swap().release(*at->second.weights);
     models_.erase(at);
 }
 

@@ -32,7 +32,7 @@ class SimulatedExecutor : public LocalExecutor {
     };
     void make(const Rows&, std::span<const RowPath>);
     void make_candidates(const pb_sample_row&, const RowPath&, size_t row);
-    uint32_t vocab_size() const { return runner().facts().vocab_size; }
+    uint32_t vocab_size() const { return runner().model().facts().vocab_size; }
 
     std::vector<int32_t> eos_, avoided_;
     std::deque<Rows> submitted_; // the oldest first

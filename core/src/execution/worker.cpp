@@ -104,7 +104,7 @@ class Session {
 
   private:
     Result<> steps(runner::ModelRunner& runner, RankSwaps& swaps, const config::EngineSettings& settings) {
-        const pb_model_facts& facts = runner.facts();
+        const pb_model_facts& facts = runner.model().facts();
         const parallel::StepLimits limits{facts.vocab_size, facts.max_position, runner.kv().page_count(),
                                           runner.kv().batch_form(), runner.kv().host_pages().slots(),
                                           settings.zero_freed_blocks};
@@ -131,7 +131,7 @@ class Session {
             for (const kv::PageCopy& page : rows.copies()) batch.copy(page);
             for (const runner::BatchRow& row : rows.rows()) batch.add(row);
             batch.finish();
-            PB_TRY(const auto logits, runner.forward(batch)); // which rank 0 has too
+            PB_TRY(const auto logits, runner.passes().forward(batch)); // which rank 0 has too
             (void)logits;
             parallel::ByteWriter out;
             out.put(number);

@@ -1,5 +1,5 @@
 // Rows sampled where their logits are: what a sampler on the device reads and writes there, for two steps that may both
-// be in flight. Used by ModelRunner. [step thread]
+// be in flight. Used by Passes. [step thread]
 #pragma once
 #include <array>
 #include <cstdint>

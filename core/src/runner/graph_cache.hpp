@@ -1,5 +1,5 @@
 // Which captured graph a forward pass replays, and why it replays none: modes, sizes, keys, and the graphs themselves
-// with the memory that they take. ModelRunner captures and replays; no device is known here. [step thread]
+// with the memory that they take. PassGraphs records and launches them; no device is known here. [step thread]
 #pragma once
 #include <compare>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Pages in host memory, of sequences that wait while others need the room, and what it takes to copy one. Part of the
-// ModelRunner.
+// Pages in host memory, of sequences that wait while others need the room, and what it takes to copy one. Part of
+// KvMemory.
 #pragma once
 #include <cstdint>
 

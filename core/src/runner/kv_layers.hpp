@@ -1,4 +1,4 @@
-// The layers' KV on a device: their groups, attention bound for each, and the pool's memory. Part of the ModelRunner.
+// The layers' KV on a device: their groups, attention bound for each, and the pool's memory. Part of KvMemory.
 #pragma once
 #include <span>
 #include <string>

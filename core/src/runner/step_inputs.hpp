@@ -1,6 +1,6 @@
 // A step's ids, positions and metadata on their way to a device with memory of its own: gathered, sent in one copy.
 // Arrays of the same lengths, placed in the same order, get the same addresses in every step, as graphs need. Used by
-// ModelRunner.
+// PassInputs.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -26,7 +26,7 @@ double nats_of(std::span<const float> logits, int32_t next) {
 class Scorer {
   public:
     Scorer(runner::ModelRunner& runner, uint32_t block_size)
-        : runner_(runner), vocab_(runner.facts().vocab_size),
+        : runner_(runner), vocab_(runner.model().facts().vocab_size),
           cache_(runner.kv().page_count(), block_size, kv::PrefixCaching::kOff, "", runner.kv().grouping().groups) {}
 
     Result<> add(std::span<const int32_t> window) {
@@ -48,7 +48,7 @@ class Scorer {
             batch_.clear(runner_.kv().batch_form());
             batch_.add({window.subspan(from, count), static_cast<uint32_t>(from), count, table});
             batch_.finish();
-            PB_TRY(const std::span<float> logits, runner_.forward(batch_));
+            PB_TRY(const std::span<float> logits, runner_.passes().forward(batch_));
             for (uint32_t row = 0; row < count; ++row) {
                 const auto at = logits.subspan(size_t{row} * vocab_, vocab_);
                 nats += nats_of(at, window[from + row + 1]);
@@ -88,12 +88,12 @@ Result<TextScores> score_text(const config::EngineConfig& asked, const host::Reg
     parts.model.source.read_with(pool);
     RealClock clock;
     PB_TRY(const auto runner, execution::load_runner(c, parts, nullptr, clock));
-    const auto vocab = static_cast<int32_t>(runner->facts().vocab_size);
+    const auto vocab = static_cast<int32_t>(runner->model().facts().vocab_size);
     if (std::any_of(tokens.begin(), tokens.end(), [&](int32_t t) { return t < 0 || t >= vocab; }))
         return fail("the text has tokens past the model's vocabulary of " + std::to_string(vocab));
-    if (window > runner->facts().max_position)
+    if (window > runner->model().facts().max_position)
         return fail("windows of " + std::to_string(window) + " tokens are longer than the model's " +
-                    std::to_string(runner->facts().max_position));
+                    std::to_string(runner->model().facts().max_position));
     Scorer scorer(*runner, c.engine.block_size);
     for (size_t from = 0; from + 1 < tokens.size(); from += window)
         PB_CHECK(scorer.add(tokens.subspan(from, std::min<size_t>(window, tokens.size() - from))));

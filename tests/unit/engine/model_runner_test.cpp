@@ -115,7 +115,7 @@ TEST(ModelRunner, RunsAModelWhoseOpsAreThere) {
     const auto made = runner::ModelRunner::create(std::move(p.device), std::move(p.model), std::move(p.attention),
                                                   weights::WeightSource::dummy(1), settings("GPT2LMHeadModel"), clock);
     ASSERT_TRUE(made) << made.error();
-    EXPECT_EQ((*made)->facts().max_position, 64u);
+    EXPECT_EQ((*made)->model().facts().max_position, 64u);
 }
 
 TEST(ModelRunner, BindsAttentionOnceForEachGroupOfLayers) {
@@ -196,17 +196,17 @@ TEST(ModelRunner, CapturesAnewOnceItsGraphsAreDropped) {
         batch.clear(runner.kv().batch_form());
         batch.add({std::span(&token, 1), position, 1, table});
         batch.finish();
-        EXPECT_TRUE(runner.forward(batch));
-        return runner.graph_use().miss == runner::GraphMiss::kNone;
+        EXPECT_TRUE(runner.passes().forward(batch));
+        return runner.passes().latest().graph.miss == runner::GraphMiss::kNone;
     };
-    EXPECT_EQ(runner.graphs().count(), 2u);
+    EXPECT_EQ(runner.passes().graphs().cache().count(), 2u);
     EXPECT_TRUE(replayed(0));
-    EXPECT_TRUE(runner.use_attention(runner.attention())); // its own, bound anew
-    EXPECT_EQ(runner.graphs().count(), 0u);
-    EXPECT_EQ(runner.graphs().bytes(), 0u);
+    EXPECT_TRUE(runner.attention().use(runner.attention().component())); // its own, bound anew
+    EXPECT_EQ(runner.passes().graphs().cache().count(), 0u);
+    EXPECT_EQ(runner.passes().graphs().cache().bytes(), 0u);
     EXPECT_FALSE(replayed(1));
-    EXPECT_EQ(runner.graph_use().miss, runner::GraphMiss::kNotCaptured);
-    EXPECT_EQ(runner.graphs().count(), 1u) << "of the size that the step had";
+    EXPECT_EQ(runner.passes().latest().graph.miss, runner::GraphMiss::kNotCaptured);
+    EXPECT_EQ(runner.passes().graphs().cache().count(), 1u) << "of the size that the step had";
     EXPECT_TRUE(replayed(2));
 }
 
@@ -295,7 +295,7 @@ TEST(ModelRunner, SaysThatAModelAttendsInALayerThatIsNotThere) {
     batch.clear((*made)->kv().batch_form());
     batch.add({tokens, 0, 1, table});
     batch.finish();
-    const auto logits = (*made)->forward(batch);
+    const auto logits = (*made)->passes().forward(batch);
     ASSERT_FALSE(logits);
     EXPECT_EQ(logits.error(), "model 'llama' attends in layer 2 of 2");
 }
@@ -327,14 +327,14 @@ TEST(ModelRunner, OverwritesPagesAndSlotsWithZeros) {
     batch.clear(r.kv().batch_form());
     batch.add({ids, 0, 1, t});
     batch.finish();
-    ASSERT_TRUE(r.forward(batch));
+    ASSERT_TRUE(r.passes().forward(batch));
     const auto computed = bytes(page);
     EXPECT_NE(computed, zeros);
     const auto make = [&](std::vector<kv::PageCopy> copies) {
         batch.clear(r.kv().batch_form());
         for (const kv::PageCopy& c : copies) batch.copy(c);
         batch.finish();
-        ASSERT_TRUE(r.forward(batch));
+        ASSERT_TRUE(r.passes().forward(batch));
     };
     using kv::Way;
     make({{1, page, Way::kToHost}, {page, page, Way::kZeroPage}});

@@ -87,7 +87,7 @@ std::vector<float> logits(runner::ModelRunner& runner, const std::vector<int32_t
         batch.clear(runner.kv().batch_form());
         batch.add({std::span(tokens).subspan(done, n), done, n, table});
         batch.finish();
-        const auto some = must(runner.forward(batch));
+        const auto some = must(runner.passes().forward(batch));
         out.insert(out.end(), some.begin(), some.end());
         done += n;
     }

@@ -1,0 +1,14 @@
+// How much memory of a device is left for KV: gpu_memory_utilization, measured with a pass over the largest batch.
+#pragma once
+#include "runner/kv_memory.hpp"
+#include "runner/passes.hpp"
+
+namespace patchbay::runner {
+
+// As many sequences as run at once, which share the token budget; every block of theirs is the one page. What the pass
+// took for activations stays taken.
+Result<> run_largest(Passes&, const KvMemory&, const RunnerSettings&);
+// Bytes that are left of its share.
+Result<uint64_t> memory_left(const OpenDevice&, double share);
+
+}  // namespace patchbay::runner
