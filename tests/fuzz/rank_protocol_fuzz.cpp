@@ -79,7 +79,7 @@ void to_rank_0(std::string_view bytes) {
     Hub hub("fuzz", 2, std::move(members), Socket(), Deadlines{});
     Connection rank(std::move(there));
     if (!rank.post(MessageType::kHello, bytes_of(Hello{"fuzz", 1, 2, 1, "here"}))) abort();
-    if (!hub.wait_until_joined() || !hub.begin("begin") || !hub.step("step")) abort();
+    if (!hub.wait_until_joined() || !hub.begin("begin") || !hub.step("step", Hub::IfItFails::kEnds)) abort();
     each_message(bytes, [&](MessageType type, std::string_view content) { (void)rank.post(type, content); });
     rank.close();
 } // the hub reads all of it before it ends

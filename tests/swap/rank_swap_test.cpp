@@ -166,8 +166,8 @@ TEST_F(RankSwap, OfWeightsThereAndBackManyTimesLosesNoRequest) {
     expect_all_well(s, 5);
 }
 
-const host::Registry& with_a_model_that_fails_on_rank_1() { // which comes first, and so serves the demo models
-    static const auto all = host::Registry::open({std::string(kBuildDir) + "/tests/swap_faulty_ranks"});
+host::Registry with_the_model_in(const std::string& folder) { // which comes first, and so serves the demo models
+    const auto all = host::Registry::open({std::string(kBuildDir) + "/tests/" + folder});
     if (!all) throw std::runtime_error(all.error());
     return *all;
 }
@@ -176,10 +176,115 @@ TEST_F(RankSwap, OfWeightsIsRefusedWhereAnotherRankCannotLoadThem) {
     Swapping s(two_ranks(), nullptr, &world);
     s.add_requests();
     for (int i = 0; i < 4; ++i) s.step();
-    const auto swap = s.swap(SwapSlot::kModel, {demo_path(), {}}, with_a_model_that_fails_on_rank_1());
+    const auto swap = s.swap(SwapSlot::kModel, {demo_path(), {}}, with_the_model_in("swap_faulty_ranks"));
     EXPECT_THAT(swap->record().text(), HasSubstr("refused in phase load: rank 1 ("));
     EXPECT_THAT(swap->record().text(), HasSubstr("fails on purpose"));
     EXPECT_EQ(s.run(), undisturbed());
+}
+
+// ---- faults in the middle of a step ----
+
+// The step is computed anew by the predecessor on all ranks, and the engine goes on: with one fault more if need be.
+void expect_redone(const Swapping& s, const host::SwapRecord& swap, const std::string& rank) {
+    EXPECT_THAT(swap.text(), HasSubstr("rolled back in phase run: " + rank));
+    EXPECT_THAT(swap.text(), HasSubstr("fails on purpose"));
+    EXPECT_TRUE(s.engine->audit());
+}
+
+config::EngineConfig with_probation(uint32_t steps) {
+    config::EngineConfig c = two_ranks();
+    c.swap.probation_steps = steps;
+    return c;
+}
+
+config::PluginChoice faulty_plan(int rank, int at) {
+    return {"faulty", {{"fault", "throws_in_plan"}, {"seqs", "3"}, {"rank", std::to_string(rank)},
+                       {"at", std::to_string(at)}}};
+}
+
+TEST_F(RankSwap, WhoseAttentionFailsInAStepOnOneRankIsRolledBackOnAll) {
+    for (const int at : {1, 2, 5}) {
+        Swapping s(with_probation(8), nullptr, &world);
+        s.add_requests();
+        for (int i = 0; i < 3; ++i) s.step();
+        const auto swap = s.swap(SwapSlot::kAttention, faulty_plan(1, at));
+        EXPECT_EQ(s.run(), undisturbed()) << "in the plan " << at;
+        expect_redone(s, swap->record(), "rank 1 (");
+        EXPECT_EQ(name_in(*s.engine, "attention"), "paged");
+    }
+}
+
+TEST_F(RankSwap, WhoseAttentionFailsInAStepOnEveryRankIsRolledBackOnAll) {
+    Swapping s(with_probation(8), nullptr, &world);
+    s.add_requests();
+    for (int i = 0; i < 3; ++i) s.step();
+    const auto swap = s.swap(SwapSlot::kAttention, faulty_plan(0, 2));
+    EXPECT_EQ(s.run(), undisturbed());
+    expect_redone(s, swap->record(), "");
+}
+
+TEST_F(RankSwap, ThatFailsInAStepAgainAndAgainIsRolledBackEachTime) {
+    config::EngineConfig c = two_ranks();
+    c.engine.tensor_parallel_size = 4;
+    Swapping alone(c, nullptr, &world);
+    alone.add_requests();
+    const Texts expected = alone.run();
+    alone.engine.reset(); // its ranks end
+    Swapping s(c, nullptr, &world);
+    s.add_requests();
+    for (int rank = 1; rank < 4; ++rank) {
+        s.step();
+        const auto swap = s.swap(SwapSlot::kAttention, faulty_plan(rank, 1));
+        s.step();
+        expect_redone(s, swap->record(), "rank " + std::to_string(rank) + " (");
+    }
+    const auto next = s.swap(SwapSlot::kAttention, {"paged", {}}, other_builds()); // all are ready for another
+    EXPECT_EQ(s.run(), expected);
+    EXPECT_EQ(next->record().state, SwapState::kCommitted) << next->record().text();
+}
+
+// While the others wait for what it would exchange, and after they have got it.
+TEST_F(RankSwap, WhoseModelFailsInAPassOnOneRankIsRolledBackOnAll) {
+    for (const char* folder : {"swap_faulty_pass", "swap_faulty_late_pass"}) {
+        const host::Registry registry = with_the_model_in(folder);
+        Swapping s(with_probation(8), nullptr, &world);
+        s.add_requests();
+        for (int i = 0; i < 4; ++i) s.step();
+        const auto swap = s.swap(SwapSlot::kModel, {demo_path(), {}}, registry);
+        EXPECT_EQ(s.run(), undisturbed()) << folder;
+        expect_redone(s, swap->record(), "rank 1 (");
+    }
+}
+
+// A request's text is of no interest here: it fails with its engine.
+std::string fault_of(Swapping& s, const config::PluginChoice& attention, std::shared_ptr<host::Swap>& swap) {
+    Request r;
+    r.prompt = random_prompt(1, 9);
+    r.sampling = greedy(20);
+    EXPECT_TRUE(s.engine->add_request(std::move(r)));
+    for (int i = 0; i < 3; ++i) s.step();
+    swap = s.swap(SwapSlot::kAttention, attention);
+    while (s.engine->has_unfinished())
+        if (const auto done = s.engine->step(); !done) return done.error();
+    return "";
+}
+
+TEST_F(RankSwap, ThatEndsARankOnItsProbationEndsTheEngineWhichNamesTheRank) {
+    Swapping s(with_probation(8), nullptr, &world);
+    std::shared_ptr<host::Swap> swap;
+    const config::PluginChoice exits{"faulty", {{"fault", "exits"}, {"seqs", "3"}, {"rank", "1"}, {"at", "2"}}};
+    const std::string fault = fault_of(s, exits, swap);
+    EXPECT_THAT(fault, StartsWith("rank 1 ("));
+    EXPECT_THAT(fault, HasSubstr("exited with code 3"));
+}
+
+TEST_F(RankSwap, ThatFailsInAStepAfterItsProbationEndsTheEngineWhichNamesTheRank) {
+    Swapping s(with_probation(2), nullptr, &world);
+    std::shared_ptr<host::Swap> swap;
+    const std::string fault = fault_of(s, faulty_plan(1, 6), swap);
+    EXPECT_EQ(swap->record().state, SwapState::kCommitted) << swap->record().text();
+    EXPECT_THAT(fault, StartsWith("rank 1 ("));
+    EXPECT_THAT(fault, HasSubstr("fails on purpose"));
 }
 
 }  // namespace

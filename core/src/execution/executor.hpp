@@ -35,6 +35,7 @@ struct StepInput {
     pb_sample_batch samples{};                 // rows to sample; what is of logits and outputs is not looked at
     const host::Component* sampler = nullptr;  // that samples in the pass, on the device; null: logits are wanted
     bool overlaps = false;                     // the host goes on while it computes; never where logits are wanted
+    bool is_redone_if_it_fails = false;        // then all ranks are well when submit() returns, and ready for it
 };
 
 struct StepOutput { // valid until the next call but one

@@ -72,10 +72,20 @@ std::string_view RankedExecutor::sync_reason() const {
 }
 
 Result<> RankedExecutor::submit(const StepInput& in) {
-    const auto sent = group_.broadcast(in.rows, in.copies, clock_);
+    using IfItFails = parallel::Hub::IfItFails;
+    const auto then = in.is_redone_if_it_fails ? IfItFails::kIsRedone : IfItFails::kEnds;
+    const auto sent = group_.broadcast(in.rows, in.copies, then, clock_);
     if (!sent) return fail(group_.cause(sent.error()));
-    const auto done = LocalExecutor::submit(in);
-    return done ? done : Result<>(fail(group_.cause(done.error())));
+    Result<> done = LocalExecutor::submit(in);
+    if (done && in.is_redone_if_it_fails) done = group_.wait_for_step();
+    if (done) return done;
+    return in.is_redone_if_it_fails ? give_up(done.error()) : fail(group_.cause(done.error()));
+}
+
+Result<> RankedExecutor::give_up(const std::string& fault) {
+    cancel();
+    const auto why = group_.reconnect(fault, [this] { return runner().reconnect(); });
+    return fail(why ? *why : group_.cause(why.error()));
 }
 
 PassStats RankedExecutor::stats() const {

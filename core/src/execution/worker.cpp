@@ -9,6 +9,7 @@
 #include "execution/rank_swaps.hpp"
 #include "host/registry.hpp"
 #include "parallel/bytes.hpp"
+#include "parallel/group.hpp"
 #include "parallel/launch.hpp"
 #include "parallel/session.hpp"
 
@@ -23,11 +24,11 @@ class SpokeRanks final : public runner::Ranks {
   public:
     SpokeRanks(parallel::Spoke& spoke, uint32_t rank, uint32_t size, uint64_t connect_ms)
         : spoke_(spoke),
-          wire_{sizeof(pb_group), rank, size, static_cast<uint32_t>(connect_ms), spoke.address().c_str(), &spoke, set,
+          wire_{sizeof(pb_group), rank, size, static_cast<uint32_t>(connect_ms), spoke.address().c_str(), this, set,
                 get} {}
 
     const pb_group& wire() const override { return wire_; }
-    void watch(std::function<void()> disconnect) override { spoke_.on_end(std::move(disconnect)); }
+    void watch(std::function<void()> disconnect) override { spoke_.watch(std::move(disconnect)); }
     Result<uint32_t> agree_blocks(uint32_t here) override {
         parallel::ByteWriter out;
         out.put(here);
@@ -46,15 +47,23 @@ class SpokeRanks final : public runner::Ranks {
         return fail("rank 0 does not go on");
     }
     bool ended() const { return ended_; } // by its word
+    // Reads rank 0's word to connect anew, which a step is given up for.
+    Result<> begin_connection(std::string_view message) {
+        parallel::ByteReader in(message);
+        connection_ = in.get<uint64_t>();
+        return in.done("the number of a connection");
+    }
 
   private:
     static pb_status set(void* ctx, const char* key, const void* value, uint64_t bytes) {
-        const auto done =
-            static_cast<parallel::Spoke*>(ctx)->set(key, {static_cast<const char*>(value), static_cast<size_t>(bytes)});
+        const SpokeRanks& self = *static_cast<SpokeRanks*>(ctx);
+        const auto done = self.spoke_.set(parallel::device_key(self.connection_, key),
+                                          {static_cast<const char*>(value), static_cast<size_t>(bytes)});
         return done ? PB_OK : PB_FAILED;
     }
     static pb_status get(void* ctx, const char* key, void* out, uint64_t* bytes) {
-        const auto value = static_cast<parallel::Spoke*>(ctx)->get(key);
+        const SpokeRanks& self = *static_cast<SpokeRanks*>(ctx);
+        const auto value = self.spoke_.get(parallel::device_key(self.connection_, key));
         if (!value) return PB_FAILED;
         if (value->size() > *bytes) return PB_INVALID;
         value->copy(static_cast<char*>(out), value->size());
@@ -64,6 +73,7 @@ class SpokeRanks final : public runner::Ranks {
 
     parallel::Spoke& spoke_;
     pb_group wire_;
+    uint64_t connection_ = 0; // of the devices
     bool ended_ = false;
 };
 
@@ -95,7 +105,7 @@ class Session {
             PB_TRY(const auto runner, load_runner(c, parts, &ranks, clock));
             PB_CHECK(spoke_.post(MessageType::kReply, ""));
             RankSwaps swaps({spoke_, rank_, c, registry, services, *runner});
-            return steps(*runner, swaps, c.engine);
+            return steps(ranks, *runner, swaps, c.engine);
         }();
         ended_ = ended_ || ranks.ended();
         return done;
@@ -103,13 +113,15 @@ class Session {
     bool ended() const { return ended_; }
 
   private:
-    Result<> steps(runner::ModelRunner& runner, RankSwaps& swaps, const config::EngineSettings& settings) {
+    Result<> steps(SpokeRanks& ranks, runner::ModelRunner& runner, RankSwaps& swaps,
+                   const config::EngineSettings& settings) {
         const pb_model_facts& facts = runner.model().facts();
         const parallel::StepLimits limits{facts.vocab_size, facts.max_position, runner.kv().page_count(),
                                           runner.kv().batch_form(), runner.kv().host_pages().slots(),
                                           settings.zero_freed_blocks};
         parallel::StepRows rows;
         runner::Batch batch;
+        bool failed = false; // in the latest step; rank 0 may not know it yet
         for (;;) {
             PB_TRY(const Message m, spoke_.next());
             ended_ = m.type == MessageType::kEnd || m.type == MessageType::kQuit;
@@ -119,7 +131,15 @@ class Session {
                 PB_CHECK(swaps.perform(m.bytes));
                 continue;
             }
+            if (m.type == MessageType::kReconnect) {
+                PB_CHECK(ranks.begin_connection(m.bytes));
+                PB_CHECK(runner.reconnect());
+                PB_CHECK(spoke_.post(MessageType::kReply, ""));
+                failed = false;
+                continue;
+            }
             if (m.type != MessageType::kStep) return fail("rank 0 sent something else than a step");
+            if (failed) continue; // what it would exchange is of no use
             parallel::ByteReader in(m.bytes);
             const auto number = in.get<uint64_t>();
             current_call().step = number;
@@ -131,11 +151,12 @@ class Session {
             for (const kv::PageCopy& page : rows.copies()) batch.copy(page);
             for (const runner::BatchRow& row : rows.rows()) batch.add(row);
             batch.finish();
-            PB_TRY(const auto logits, runner.passes().forward(batch)); // which rank 0 has too
-            (void)logits;
+            const auto logits = runner.passes().forward(batch); // which rank 0 has too
             parallel::ByteWriter out;
             out.put(number);
-            PB_CHECK(spoke_.post(MessageType::kStepDone, out.bytes()));
+            if (!logits) out.put(std::string_view(logits.error()));
+            failed = !logits;
+            PB_CHECK(spoke_.post(failed ? MessageType::kStepFailed : MessageType::kStepDone, out.bytes()));
         }
     }
 

@@ -10,7 +10,7 @@
 
 namespace patchbay::parallel {
 
-inline constexpr uint16_t kProtocol = 2;               // of messages; ranks with another one are refused
+inline constexpr uint16_t kProtocol = 3;               // of messages; ranks with another one are refused
 inline constexpr size_t kMaxMessage = 64u << 20;      // bytes
 inline constexpr size_t kMaxBacklog = 256u << 20;     // bytes queued for a socket
 
@@ -21,6 +21,7 @@ enum class MessageType : uint16_t {
     kStoreGet,    // number, key
     kReply,       // to a message from rank 0 to all
     kStepDone,    // number of the step
+    kStepFailed,  // number of the step, why; the rank waits for kReconnect or kEnd
     kFailed,      // why the rank cannot continue the session
     kEnded,       // the rank has finished the session
     // from rank 0
@@ -30,6 +31,7 @@ enum class MessageType : uint16_t {
     kGo,          // continue with what the replies agreed on
     kStep,        // number, batch
     kSwap,        // what to do for a swap, in its turn between steps
+    kReconnect,   // the latest step is given up, and the devices connect anew: the number of the connection
     kEnd,         // the session is over: why, or empty
     kQuit,
     // both ways

@@ -5,23 +5,27 @@
 #include "parallel/bytes.hpp"
 
 namespace patchbay::parallel {
-namespace {
 
-pb_status set(void* ctx, const char* key, const void* value, uint64_t bytes) {
-    const auto done = static_cast<Hub*>(ctx)->set(key, std::string(static_cast<const char*>(value), bytes));
+std::string device_key(uint64_t connection, const char* key) {
+    return connection == 0 ? key : "connection " + std::to_string(connection) + "/" + key;
+}
+
+pb_status Group::set(void* self, const char* key, const void* value, uint64_t bytes) {
+    const Group& group = *static_cast<Group*>(self);
+    const auto done = group.hub_->set(device_key(group.connection_, key),
+                                      std::string(static_cast<const char*>(value), bytes));
     return done ? PB_OK : PB_FAILED;
 }
 
-pb_status get(void* ctx, const char* key, void* out, uint64_t* bytes) {
-    const auto value = static_cast<Hub*>(ctx)->get(key);
+pb_status Group::get(void* self, const char* key, void* out, uint64_t* bytes) {
+    const Group& group = *static_cast<Group*>(self);
+    const auto value = group.hub_->get(device_key(group.connection_, key));
     if (!value) return PB_FAILED;
     if (value->size() > *bytes) return PB_INVALID;
     value->copy(static_cast<char*>(out), value->size());
     *bytes = value->size();
     return PB_OK;
 }
-
-}  // namespace
 
 std::string swap_key(uint64_t number, uint32_t rank) {
     return "swap " + std::to_string(number) + " of rank " + std::to_string(rank);
@@ -31,7 +35,7 @@ Result<std::unique_ptr<Group>> Group::begin(std::shared_ptr<Hub> hub, const Begi
     std::unique_ptr<Group> out(new Group(std::move(hub)));
     out->address_ = out->hub_->address();
     out->wire_ = {sizeof(pb_group), 0, out->hub_->size(), static_cast<uint32_t>(what.connect_ms),
-                  out->address_.c_str(), out->hub_.get(), set, get};
+                  out->address_.c_str(), out.get(), set, get};
     PB_CHECK(out->hub_->begin(bytes_of(what)));
     return out;
 }
@@ -79,12 +83,24 @@ Result<> Group::loaded() {
 }
 
 Result<> Group::broadcast(const std::vector<runner::BatchRow>& rows, std::span<const kv::PageCopy> copies,
-                          const Clock& clock) {
+                          Hub::IfItFails then, const Clock& clock) {
     if (!out_of_step_.empty()) return fail("the ranks are out of step since a step failed: " + out_of_step_);
     const uint64_t start = clock.now_ns();
-    PB_TRY(latest_.bytes, hub_->step(bytes_of(rows, copies)));
+    PB_TRY(latest_.bytes, hub_->step(bytes_of(rows, copies), then));
     latest_.ns = clock.now_ns() - start;
     return {};
+}
+
+Result<std::string> Group::reconnect(const std::string& fault, const std::function<Result<>()>& device) {
+    ByteWriter out;
+    out.put(++connection_);
+    PB_TRY(const std::string theirs, hub_->reconnect(out.bytes()));
+    Result<> done = device();
+    if (done)
+        if (const auto replies = hub_->gather(); !replies) done = replies.failure();
+    if (done) return theirs.empty() ? fault : theirs;
+    hub_->fail_session(done.error());
+    return fail("the ranks' devices cannot connect anew: " + done.error());
 }
 
 Result<uint64_t> Group::order(RankSwap swap) {

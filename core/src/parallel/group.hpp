@@ -18,6 +18,9 @@ namespace patchbay::parallel {
 // Where the store has what a rank says of a RankSwap: empty, or why it cannot.
 std::string swap_key(uint64_t number, uint32_t rank);
 
+// Where the devices' keys are in the store: of the first connection, 0, as they are named.
+std::string device_key(uint64_t connection, const char* key);
+
 struct Broadcast { // of one step
     uint64_t bytes = 0, ns = 0;
 };
@@ -40,7 +43,13 @@ class Group final : public runner::Ranks {
     // no further step is taken.
     std::string cause(const std::string& fault);
 
-    Result<> broadcast(const std::vector<runner::BatchRow>&, std::span<const kv::PageCopy>, const Clock&);
+    Result<> broadcast(const std::vector<runner::BatchRow>&, std::span<const kv::PageCopy>, Hub::IfItFails,
+                       const Clock&);
+    // Of a step that is redone if it fails: waits until all ranks have computed it, or for the first that fails in it.
+    Result<> wait_for_step() { return hub_->wait_for_step(); }
+    // It failed, here or on another rank: all ranks give it up and connect their devices anew; `device` does it here.
+    // The answer: why it failed. A failure: the ranks cannot continue.
+    Result<std::string> reconnect(const std::string& fault, const std::function<Result<>()>& device);
     // What the other ranks do for a swap, in its turn between steps. done(): of kPrepare and kUse, waits for all of
     // them; the failure is the first one's. [any thread]
     Result<uint64_t> order(RankSwap);
@@ -51,8 +60,12 @@ class Group final : public runner::Ranks {
   private:
     explicit Group(std::shared_ptr<Hub> hub) : hub_(std::move(hub)) {}
 
+    static pb_status set(void* self, const char* key, const void* value, uint64_t bytes);
+    static pb_status get(void* self, const char* key, void* out, uint64_t* bytes);
+
     std::shared_ptr<Hub> hub_;
     std::string address_;
+    uint64_t connection_ = 0; // of the devices: how often they have connected anew
     pb_group wire_{};
     Broadcast latest_;
     std::atomic<uint64_t> orders_ = 0;

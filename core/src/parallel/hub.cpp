@@ -65,6 +65,7 @@ Result<> Hub::begin(std::string_view what) {
     if (s.in_session) return fail(StatusCode::kUnavailable, "the ranks are busy with another engine");
     s.store.clear();
     s.steps.clear();
+    s.trial.end();
     for (const auto& p : s.peers.all()) {
         p->replies.clear();
         p->ended = false;
@@ -98,16 +99,39 @@ Result<std::vector<std::string>> Hub::gather() {
     return out;
 }
 
-Result<uint64_t> Hub::step(std::string_view batch) {
+Result<uint64_t> Hub::step(std::string_view batch, IfItFails then) {
     HubState& s = *state_;
     const std::lock_guard lock(s.mutex);
     const uint64_t number = s.steps.next();
+    if (then == IfItFails::kIsRedone) s.trial.begin(number);
+    else s.trial.end();
     ByteWriter out;
     out.put(number);
     out.put(batch);
     PB_CHECK(s.post_to_ranks(MessageType::kStep, out.bytes()));
     s.steps.sent(number, s.clock.now_ns());
     return out.bytes().size();
+}
+
+Result<> Hub::wait_for_step() { // a rank that hangs in it is a failure
+    HubState& s = *state_;
+    std::unique_lock lock(s.mutex);
+    s.changed.wait(lock, [&] { return s.failure.exists() || !s.trial.fault().empty() || !s.steps.any(); });
+    if (s.failure.exists()) return fail(s.failure.text());
+    return s.trial.fault().empty() ? Result<>() : Result<>(fail(s.trial.fault()));
+}
+
+Result<std::string> Hub::reconnect(std::string_view connection) {
+    HubState& s = *state_;
+    const std::lock_guard lock(s.mutex);
+    s.trial.give_up();
+    PB_CHECK(s.post_to_ranks(MessageType::kReconnect, connection));
+    return s.trial.fault();
+}
+
+void Hub::fail_session(const std::string& why) {
+    const std::lock_guard lock(state_->mutex);
+    state_->declare(why, Lasts::kForTheSession);
 }
 
 void Hub::end(const std::string& why) {
@@ -117,6 +141,7 @@ void Hub::end(const std::string& why) {
     if (!s.in_session) return;
     s.in_session = false;
     s.steps.clear();
+    s.trial.end();
     if (s.failure.is_lasting()) return;
     if (!s.failure.exists() && !s.post_to_ranks(MessageType::kEnd, why)) return; // a failure was sent to them
     const bool over = s.changed.wait_for(lock, kLongest, [&] {

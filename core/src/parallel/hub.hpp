@@ -33,11 +33,19 @@ class Hub {
 
     // A session is the ranks' work for one engine.
     Result<> begin(std::string_view what);
-    // on_failure is called once, by the hub's thread, when a rank fails, or at once if one has failed; null: no call.
+    // on_failure is called when a rank fails, by the hub's thread, or at once if one has failed: in a step that may be
+    // computed anew, and where the ranks cannot continue. null: no call.
     void watch(std::function<void()> on_failure);
     Result<> broadcast(MessageType, std::string_view bytes);
     Result<std::vector<std::string>> gather(); // a reply of each rank, by rank from 1 on
-    Result<uint64_t> step(std::string_view batch); // returns bytes sent to each rank
+    enum class IfItFails { kEnds, kIsRedone }; // a step in which a rank fails
+    Result<uint64_t> step(std::string_view batch, IfItFails); // returns bytes sent to each rank
+    // Of the latest step, which is redone if it fails: waits until all ranks have finished it, or for the first fault.
+    Result<> wait_for_step();
+    // The ranks give it up and connect their devices anew, while this one does; then gather() has their replies. What
+    // failed in it is the answer; empty: no other rank reported a fault.
+    Result<std::string> reconnect(std::string_view connection);
+    void fail_session(const std::string& why); // of this rank: the others learn that they cannot continue
     void end(const std::string& why); // waits until all ranks have finished the session
 
     // The store.

@@ -13,6 +13,7 @@
 #include "parallel/peers.hpp"
 #include "parallel/rank_failure.hpp"
 #include "parallel/rank_store.hpp"
+#include "parallel/step_trial.hpp"
 #include "parallel/steps_under_way.hpp"
 
 namespace patchbay::parallel {
@@ -32,8 +33,9 @@ struct HubState {
     Peers peers;
     RankStore store;
     StepsUnderWay steps;
+    StepTrial trial;
     RankFailure failure;
-    std::function<void()> on_failure; // may be null
+    std::function<void()> on_failure; // ends what waits for other ranks; may be null
     bool in_session = false;
 };
 

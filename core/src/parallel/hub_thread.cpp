@@ -132,6 +132,7 @@ Result<> HubThread::take(Peer& p, const Message& m) {
             PB_CHECK(s_.steps.finished(p, number, s_.peers));
             break;
         }
+        case MessageType::kStepFailed: PB_CHECK(take_fault(p, m.bytes)); break;
         case MessageType::kFailed:
             if (s_.in_session) suspect(p, Sign::kReported, kGrace, ": " + m.bytes);
             break;
@@ -141,6 +142,18 @@ Result<> HubThread::take(Peer& p, const Message& m) {
         default: return fail("sent a message that is rank 0's to send");
     }
     s_.changed.notify_all();
+    return {};
+}
+
+Result<> HubThread::take_fault(Peer& p, std::string_view message) {
+    ByteReader in(message);
+    const auto number = in.get<uint64_t>();
+    const std::string why = in.text();
+    PB_CHECK(in.done("the fault of a step"));
+    PB_CHECK(s_.steps.finished(p, number, s_.peers));
+    if (!s_.in_session) return {};
+    if (!s_.trial.is_of(number)) suspect(p, Sign::kReported, kGrace, ": " + why);
+    else if (s_.trial.fails(text_of(p.info) + ": " + why) && s_.on_failure) s_.on_failure();
     return {};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "parallel/hub_state.hpp"
@@ -25,6 +26,7 @@ class HubThread {
     void send_heartbeats(uint64_t now);
     void hear(Peer&, uint64_t now);
     Result<> take(Peer&, const Message&);
+    Result<> take_fault(Peer&, std::string_view message);
     Result<> join(Peer&, const Message&);
     void look_for_the_dead(uint64_t now);
     void look_for_the_hung(uint64_t now);

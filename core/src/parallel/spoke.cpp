@@ -90,6 +90,10 @@ void Spoke::take(Message m) {
             answers_.clear();
             inbox_.push_back(std::move(m));
             break;
+        case MessageType::kReconnect: // its own turn comes when the step has ended, which this brings about
+            if (disconnect_) disconnect_();
+            inbox_.push_back(std::move(m));
+            break;
         case MessageType::kEnd:
         case MessageType::kQuit:
             end_session();
@@ -102,7 +106,7 @@ void Spoke::take(Message m) {
 
 void Spoke::end_session() {
     ended_ = true;
-    if (on_end_) std::exchange(on_end_, nullptr)();
+    if (disconnect_) std::exchange(disconnect_, nullptr)();
     changed_.notify_all();
 }
 
@@ -131,10 +135,10 @@ Result<> Spoke::post(MessageType type, std::string_view bytes) {
     return {};
 }
 
-void Spoke::on_end(std::function<void()> f) {
+void Spoke::watch(std::function<void()> disconnect) {
     const std::lock_guard lock(mutex_);
-    if (ended_ && f) f();
-    else on_end_ = std::move(f);
+    if (ended_ && disconnect) disconnect();
+    else disconnect_ = std::move(disconnect);
 }
 
 Result<> Spoke::set(const std::string& key, std::string_view value) {

@@ -30,8 +30,9 @@ class Spoke {
     Result<> post(MessageType, std::string_view bytes);
     const std::string& address() const { return address_; } // of this process, as the other ranks reach it
 
-    // During a session: called once, by the spoke's thread, when the session ends, or rank 0 is gone.
-    void on_end(std::function<void()>);
+    // During a session: called by the spoke's thread when a step is given up, and last when the session ends, or rank 0
+    // is gone. It ends what waits for other ranks.
+    void watch(std::function<void()>);
 
     // The store.
     Result<> set(const std::string& key, std::string_view value);
@@ -56,7 +57,7 @@ class Spoke {
     std::map<uint64_t, std::optional<std::string>> answers_;
     bool ended_ = false, stopping_ = false;
     std::string lost_;  // why rank 0 is gone
-    std::function<void()> on_end_;
+    std::function<void()> disconnect_;
     std::thread thread_;
 };
 

@@ -14,7 +14,7 @@ class StepsUnderWay {
   public:
     uint64_t next() { return ++latest_; } // the number of a step that is about to be sent
     void sent(uint64_t number, uint64_t now) { starts_[number] = now; }
-    // A rank has finished it, and with it those before.
+    // A rank has finished it, be it by a fault, and with it those before.
     Result<> finished(Peer& p, uint64_t number, const Peers& peers) {
         if (number > latest_) return fail("has done a step that is still to come");
         p.last_step = number;
@@ -24,6 +24,7 @@ class StepsUnderWay {
         starts_.erase(starts_.begin(), starts_.upper_bound(done));
         return {};
     }
+    bool any() const { return !starts_.empty(); }
     void clear() { starts_.clear(); }
 
     // Since when the rank computes the oldest step; none: it has finished that one.

@@ -17,4 +17,12 @@ ModelRunner::~ModelRunner() {
     if (ranks_) ranks_->watch(nullptr);
 }
 
+Result<> ModelRunner::reconnect() {
+    const host::Device& device = device_->plugin;
+    host::call<&pb_device_collectives::disconnect>(*device.component);
+    PB_CHECK(device.checked<&pb_device_collectives::connect>(&ranks_->wire()));
+    passes_.graphs().renew(); // which exchange over the old connection
+    return {};
+}
+
 }  // namespace patchbay::runner

@@ -34,6 +34,9 @@ class ModelRunner {
     AttentionInUse& attention() { return *attention_; } // the draft's too
     ModelSwap& model_swap() { return *model_swap_; }    // not of a draft
 
+    // Of one of several ranks, after a step in which one of them failed: the device connects anew, while theirs do.
+    Result<> reconnect();
+
   private:
     class Builder;
     ModelRunner(std::shared_ptr<OpenDevice>, std::shared_ptr<AttentionInUse>, host::Model, Clock&, const Ranks*);

@@ -61,6 +61,19 @@ Result<> run(std::vector<Bench>& benches, Exchange& e, int64_t width) {
     return {};
 }
 
+// connect() of all at once; whether it was well is in the ranks.
+void connect(std::vector<Rank>& all, parallel::ThreadStore& store) {
+    at_once([&](uint32_t r) {
+        const host::Component& c = *all[r].component;
+        const pb_group group = store.group(r);
+        all[r].connected = c.extension<pb_device_collectives>()->connect(c.self(), &group);
+        const auto checked = c.check(all[r].connected, "connect");
+        if (checked) return;
+        all[r].fault = checked.error();
+        store.close();
+    });
+}
+
 Outcome judge(std::vector<Bench>& benches, const char* op) {
     constexpr int64_t kRows = 3, kWidth = 5;
     const bool gathers = std::strcmp(op, "all_gather") == 0;
@@ -111,14 +124,7 @@ Outcome ranks(Subject& subject) {
         if (b.info().activation_dtype == PB_F16) return Outcome::skip("its activations are f16");
     }
     parallel::ThreadStore store(kRanks, 10'000);
-    at_once([&](uint32_t r) {
-        const pb_group group = store.group(r);
-        all[r].connected = table.connect(all[r].component->self(), &group);
-        const auto checked = all[r].component->check(all[r].connected, "connect");
-        if (checked) return;
-        all[r].fault = checked.error();
-        store.close();
-    });
+    connect(all, store);
     for (const Rank& rank : all) // two ranks on one device, say, or a library that is not there
         if (rank.connected == PB_UNSUPPORTED || rank.connected == PB_UNAVAILABLE) return Outcome::skip(rank.fault);
     for (const Rank& rank : all)
@@ -143,7 +149,14 @@ Outcome ranks(Subject& subject) {
     table.disconnect(all[0].component->self());
     waiting.join();
     if (fault.empty()) return fail("disconnected while it waits for another rank, it reports no fault");
-    return {};
+
+    // After a step that failed on one of them.
+    table.disconnect(all[1].component->self());
+    parallel::ThreadStore again(kRanks, 10'000);
+    connect(all, again);
+    for (const Rank& rank : all)
+        if (!rank.fault.empty()) return fail("connected again after disconnect(): " + rank.fault);
+    return judge(benches, "all_reduce");
 }
 
 }  // namespace patchbay::conformance

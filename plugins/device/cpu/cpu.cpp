@@ -120,6 +120,7 @@ std::vector<pb_limit> CpuDevice::measure() const {
 void CpuDevice::connect(const pb_group& group) {
     {
         const std::lock_guard lock(connecting_); // disconnect() may use it from here on
+        if (communicator_) disconnected_ = false; // it was of the connection before
         communicator_ = std::make_unique<Communicator>(group);
         if (disconnected_) communicator_->abort();
     }

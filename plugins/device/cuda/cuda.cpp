@@ -117,6 +117,11 @@ pb_device_info CudaDevice::info() const {
 
 void CudaDevice::connect(const pb_group& group) {
     use();
+    {
+        const std::lock_guard lock(connecting_);
+        if (ranks_) disconnected_ = false; // it was of the connection before
+        ranks_.reset();
+    }
     auto ranks = std::make_unique<Ranks>(group, stream_, disconnected_);
     const std::lock_guard lock(connecting_);
     if (disconnected_) throw Error(PB_FAILED, "disconnected while it connected");

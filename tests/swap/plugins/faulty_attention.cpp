@@ -15,7 +15,7 @@ namespace patchbay {
 namespace {
 
 constexpr const char* kFaults[] = {"none", "throws_in_create", "throws_in_bind", "throws_in_plan",
-                                   "slow", "hangs", nullptr};
+                                   "slow", "hangs", "exits", nullptr};
 
 class Faulty {
   public:
@@ -54,6 +54,7 @@ class Faulty {
         if (!here_ || ++plans_ < at_) return;
         if (fault_ == "throws_in_plan") throw Error(PB_FAILED, "fails on purpose");
         while (fault_ == "hangs") pause();
+        if (fault_ == "exits") _exit(3);
         for (int i = 0; i < 100 && fault_ == "slow"; ++i) (void)clock_.now_ns(); // which moves when it is looked at
     }
 

@@ -1,5 +1,6 @@
 // A decoder as Llama's, whose forward passes fail after the first few where the vocabulary is that of the demo models,
-// which no check of a probe has.
+// which no check of a probe has. ONLY_ON_RANK: on that rank. LATE_FAULT: at the end of a pass, when all ranks have what
+// they exchange.
 #include <poll.h>
 #include <unistd.h>
 
@@ -14,6 +15,10 @@ constexpr uint32_t kVocabulary = 2048;
 #define GOOD_PASSES 1000000
 #endif
 constexpr int kGoodPasses = GOOD_PASSES;
+#ifndef ONLY_ON_RANK
+#define ONLY_ON_RANK -1
+#endif
+constexpr int64_t kOnlyOnRank = ONLY_ON_RANK;
 
 class Faulty : public patchbay::GatedDecoder {
   public:
@@ -23,6 +28,7 @@ class Faulty : public patchbay::GatedDecoder {
 #ifdef FAILS_ON_RANK
         if (config.raw.rank == FAILS_ON_RANK) throw patchbay::Error(PB_FAILED, "fails on purpose");
 #endif
+        rank_ = config.raw.rank;
         shape = patchbay::decoder_shape(config, {.positions = 2048});
         eps = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-6f);
         ends = patchbay::DecoderEnds::list(weights, config, shape, {.root = "model.", .head = "lm_head"});
@@ -44,7 +50,14 @@ class Faulty : public patchbay::GatedDecoder {
     pb_kv_spec kv_spec(uint32_t) const { return shape.kv(0, shape.usual_scale()); }
 
     void forward(const patchbay::Forward& f) {
-        if (facts_.vocab_size == kVocabulary && ++passes_ > kGoodPasses) {
+        const bool fails = facts_.vocab_size == kVocabulary && (kOnlyOnRank < 0 || rank_ == kOnlyOnRank) &&
+                           ++passes_ > kGoodPasses;
+#ifdef LATE_FAULT
+        GatedDecoder::forward(f);
+        if (fails) throw patchbay::Error(PB_FAILED, "fails on purpose");
+        return;
+#endif
+        if (fails) {
 #if defined(HANGS)
             for (;;) pause();
 #elif defined(LATE_MS)
@@ -58,6 +71,7 @@ class Faulty : public patchbay::GatedDecoder {
 
   private:
     pb_model_facts facts_{};
+    int64_t rank_ = 0;
     int passes_ = 0;
 };
 

@@ -20,7 +20,7 @@ struct Bench : EndingNeighbours {
         const uint32_t begin = s.computed + s.in_flight, known = s.confirmed() + s.placeholders;
         if (!kv.tables().grow(s.table, begin + tokens)) return fail("there are too few pages");
         step = {{&s, tokens, known, begin + tokens >= known ? begin + tokens - known + 1 : 0}};
-        return part.submit(step, true);
+        return part.submit(step, {.overlaps = true});
     }
 
     SamplerPort sampler{kVocab, clock, context, journal};
@@ -65,9 +65,9 @@ TEST(Passes, AStepThatWasGivenATokenThatIsNoneIsComputedAnew) {
     };
     for (Sequence* s : {&good, &bad}) ASSERT_TRUE(b.kv.tables().grow(s->table, 5));
     b.step = {{&good, 4, 4, 1}, {&bad, 4, 4, 1}};
-    ASSERT_TRUE(b.part.submit(b.step, true));
+    ASSERT_TRUE(b.part.submit(b.step, {.overlaps = true}));
     b.step = {{&good, 1, 5, 1}, {&bad, 1, 5, 1}};
-    ASSERT_TRUE(b.part.submit(b.step, true));
+    ASSERT_TRUE(b.part.submit(b.step, {.overlaps = true}));
     ASSERT_FALSE(b.part.oldest_is_poisoned());
     const RequestId failed = bad.id;
     ASSERT_TRUE(b.part.collect());

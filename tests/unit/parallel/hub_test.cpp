@@ -158,7 +158,7 @@ TEST(Hub, SharesAStoreForTheSession) {
     EXPECT_EQ(*p.spokes[1]->get("a/1"), "one");
     EXPECT_EQ(p.hub->set("a/0", "again").error(), "'a/0' is set already");
     auto never = std::async([&] { return p.spokes[0]->get("never"); });
-    p.spokes[1]->on_end([] {});
+    p.spokes[1]->watch([] {});
     EXPECT_EQ(p.spokes[1]->next()->type, MessageType::kBegin);
     ASSERT_TRUE(p.spokes[0]->post(MessageType::kEnded, ""));
     ASSERT_TRUE(p.spokes[1]->post(MessageType::kEnded, ""));
@@ -187,7 +187,7 @@ TEST(Hub, BlamesTheRankThatIsGoneAndNotTheOneThatMissesIt) {
     ASSERT_EQ(told.get_future().wait_for(5s), std::future_status::ready);
     EXPECT_EQ(p.hub->explain("my own"), "rank 1 (h, pid 101) closed its connection");
     EXPECT_FALSE(p.hub->gather());
-    EXPECT_FALSE(p.hub->step(""));
+    EXPECT_FALSE(p.hub->step("", Hub::IfItFails::kEnds));
     p.hub->watch(nullptr);
 }
 
@@ -236,14 +236,78 @@ TEST(Hub, FindsARankThatLoadsForEver) {
 TEST(Hub, FindsARankThatComputesForEver) {
     Pair p = joined(2, {kShort.join, kShort.heartbeat, 300'000'000});
     ASSERT_TRUE(p.hub->begin("what"));
-    ASSERT_TRUE(p.hub->step("a batch")); // its thread sends signs of life, but the step is never done
+    ASSERT_TRUE(p.hub->step("a batch", Hub::IfItFails::kEnds)); // signs of life come, but the step is never done
     EXPECT_THAT(p.hub->explain(""), HasSubstr("rank 1 (h, pid 101) hangs: it computes on a step since"));
+}
+
+std::string of_step(uint64_t number) {
+    ByteWriter out;
+    out.put(number);
+    return std::string(out.bytes());
+}
+std::string of_step(uint64_t number, std::string_view why) {
+    ByteWriter out;
+    out.put(number);
+    out.put(why);
+    return std::string(out.bytes());
+}
+
+TEST(Hub, EndsTheSessionWhereAStepFailsThatIsNotRedone) {
+    Pair p = joined(2);
+    ASSERT_TRUE(p.hub->begin("what"));
+    ASSERT_TRUE(p.hub->step("a batch", Hub::IfItFails::kEnds));
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kStepFailed, of_step(1, "no memory")));
+    EXPECT_EQ(p.hub->explain("my own"), "rank 1 (h, pid 101): no memory");
+    EXPECT_FALSE(p.hub->step("a batch", Hub::IfItFails::kIsRedone));
+}
+
+TEST(Hub, GoesOnAfterAStepThatIsRedone) {
+    Pair p = joined(3);
+    ASSERT_TRUE(p.hub->begin("what"));
+    std::promise<void> told, disconnected;
+    p.hub->watch([&] { told.set_value(); });
+    p.spokes[0]->watch([&, first = true]() mutable {
+        if (std::exchange(first, false)) disconnected.set_value();
+    });
+    ASSERT_TRUE(p.hub->step("a batch", Hub::IfItFails::kIsRedone));
+    ASSERT_TRUE(p.spokes[1]->post(MessageType::kStepFailed, of_step(1, "no memory")));
+    ASSERT_EQ(told.get_future().wait_for(5s), std::future_status::ready); // this rank waits for that one no longer
+    EXPECT_EQ(p.hub->wait_for_step().error(), "rank 2 (h, pid 102): no memory");
+    EXPECT_EQ(*p.hub->reconnect("a number"), "rank 2 (h, pid 102): no memory");
+    ASSERT_EQ(disconnected.get_future().wait_for(5s), std::future_status::ready); // nor does the other one
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kStepFailed, of_step(1, "disconnected"))); // which is no news
+    for (const auto& spoke : p.spokes) {
+        EXPECT_EQ(spoke->next()->type, MessageType::kBegin);
+        EXPECT_EQ(spoke->next()->type, MessageType::kStep);
+        EXPECT_EQ(spoke->next()->bytes, "a number");
+        ASSERT_TRUE(spoke->post(MessageType::kReply, ""));
+    }
+    ASSERT_TRUE(p.hub->gather());
+    ASSERT_TRUE(p.hub->step("a batch", Hub::IfItFails::kIsRedone));
+    for (const auto& spoke : p.spokes) ASSERT_TRUE(spoke->post(MessageType::kStepDone, of_step(2)));
+    EXPECT_TRUE(p.hub->wait_for_step());
+    p.hub->watch(nullptr);
+}
+
+TEST(Hub, WaitsForAllRanksWhereTheStepMayBeRedone) {
+    Pair p = joined(3);
+    ASSERT_TRUE(p.hub->begin("what"));
+    ASSERT_TRUE(p.hub->step("a batch", Hub::IfItFails::kIsRedone));
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kStepDone, of_step(1)));
+    auto all = std::async([&] { return p.hub->wait_for_step(); });
+    EXPECT_EQ(all.wait_for(50ms), std::future_status::timeout);
+    ASSERT_TRUE(p.spokes[1]->post(MessageType::kStepDone, of_step(1)));
+    EXPECT_TRUE(all.get());
+    ASSERT_TRUE(p.hub->step("a batch", Hub::IfItFails::kIsRedone));
+    p.spokes[1].reset();
+    EXPECT_EQ(p.hub->wait_for_step().error(), "rank 2 (h, pid 102) closed its connection");
 }
 
 TEST(Hub, TakesNoNonsenseFromARank) {
     for (const auto& [type, bytes, wrong] :
          {std::tuple(MessageType::kStepDone, std::string("abc"), "the end of a step ends too early"),
           std::tuple(MessageType::kStepDone, std::string(8, '\x7f'), "has done a step that is still to come"),
+          std::tuple(MessageType::kStepFailed, std::string(8, '\x7f'), "the fault of a step ends too early"),
           std::tuple(MessageType::kStoreSet, std::string(8, '\x7f'), "what it stores ends too early"),
           std::tuple(MessageType::kQuit, std::string(), "sent a message that is rank 0's to send")}) {
         Pair p = joined(2);
@@ -284,7 +348,7 @@ TEST(Group, AgreesOnWhatAllRanksHaveAndRefusesOneThatHasSomethingElse) {
 TEST(Spoke, LearnsThatRank0IsGone) {
     Pair p = joined(2);
     std::promise<void> told;
-    p.spokes[0]->on_end([&] { told.set_value(); });
+    p.spokes[0]->watch([&] { told.set_value(); });
     p.hub.reset();
     ASSERT_EQ(told.get_future().wait_for(5s), std::future_status::ready);
     EXPECT_EQ(p.spokes[0]->next()->type, MessageType::kQuit); // it said so before

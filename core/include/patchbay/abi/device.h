@@ -258,7 +258,9 @@ typedef struct pb_device_async {
 typedef struct pb_device_collectives {
     uint32_t struct_size;
     uint32_t reserved;
-    /* Before ops(), once, on every rank; on return the ranks can reach each other. */
+    /* Before ops(), on every rank; on return the ranks can reach each other. And again, between two steps, after
+     * disconnect() on every rank, since one of them failed in a step: what ops() gave stays. Keys that were set for
+     * another connect() are not there. */
     pb_status (*connect)(void *self, const pb_group *);      /* [control] */
     /* Makes each collective that waits and each to come end its step with a fault; may be called during a step. */
     void (*disconnect)(void *self);                          /* [any] */

@@ -5,11 +5,12 @@
 
 namespace patchbay::engine {
 
-Result<> Passes::submit(std::span<Placed> placed, bool overlaps) {
+Result<> Passes::submit(std::span<Placed> placed, const Way& way) {
     PB_CHECK(timer_.run(Phase::kBuild, [&] { p_.batches.build(placed); }));
     return timer_.run(Phase::kRun, [&]() -> Result<> {
         execution::StepInput in = p_.batches.input();
-        in.overlaps = overlaps;
+        in.overlaps = way.overlaps;
+        in.is_redone_if_it_fails = way.is_redone_if_it_fails;
         if (p_.sampler.samples_in_pass() && p_.batches.rows().count() > 0) in.sampler = &p_.sampler.slot().current();
         InFlightStep step{.begin_ns = p_.clock.now_ns(),
                           .tokens = p_.batches.tokens(),

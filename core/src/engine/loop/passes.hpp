@@ -40,7 +40,11 @@ class Passes {
     // Why the oldest step must be back before the next one is planned, by what its sequences are. Empty: it need not.
     std::string_view history_reason() const { return p_.in_flight.history_reason(); }
 
-    Result<> submit(std::span<Placed>, bool overlaps); // overlaps: the host goes on while it is computed
+    struct Way {
+        bool overlaps = false;              // the host goes on while it is computed
+        bool is_redone_if_it_fails = false; // by the predecessor of what failed
+    };
+    Result<> submit(std::span<Placed>, const Way&);
     // Waits for the oldest step: its tokens are appended and handed out. A poisoned one is computed anew.
     Result<> collect();
     uint64_t collected() const { return collected_; } // steps that came back so far, the poisoned ones not

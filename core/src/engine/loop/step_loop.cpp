@@ -75,7 +75,7 @@ Result<> StepLoop::advance() {
     std::vector<Placed>& placed = p_.placement.placed();
     for (StepObserver* o : observers_) o->on_placed(placed);
     p_.context.report.sync_reason = waited;
-    if (!placed.empty()) PB_CHECK(or_recovered(passes.submit(placed, depth > 0)));
+    if (!placed.empty()) PB_CHECK(or_recovered(passes.submit(placed, {depth > 0, p_.swaps.can_recover()})));
     while (passes.in_flight() > (placed.empty() ? 0 : depth)) PB_CHECK(or_recovered(passes.collect()));
     if (placed.empty() || passes.in_flight() > 0 || !p_.proposals.any()) return {};
     return timer_.run(Phase::kCommit, [&] { p_.proposals.propose(); });

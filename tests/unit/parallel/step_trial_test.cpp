@@ -1,0 +1,40 @@
+#include "parallel/step_trial.hpp"
+
+#include <gtest/gtest.h>
+
+namespace patchbay::parallel {
+namespace {
+
+TEST(StepTrial, KeepsTheFirstFault) {
+    StepTrial trial;
+    EXPECT_FALSE(trial.is_of(7));
+    trial.begin(7);
+    EXPECT_TRUE(trial.is_of(7));
+    EXPECT_EQ(trial.fault(), "");
+    EXPECT_TRUE(trial.fails("rank 2: no memory"));
+    EXPECT_FALSE(trial.fails("rank 1: disconnected"));
+    EXPECT_EQ(trial.fault(), "rank 2: no memory");
+}
+
+TEST(StepTrial, TakesNoFaultOnceItIsGivenUp) { // by rank 0's own
+    StepTrial trial;
+    trial.begin(7);
+    trial.give_up();
+    EXPECT_FALSE(trial.fails("rank 1: disconnected"));
+    EXPECT_EQ(trial.fault(), "");
+}
+
+TEST(StepTrial, BeginsAnew) {
+    StepTrial trial;
+    trial.begin(7);
+    trial.give_up();
+    trial.begin(8);
+    EXPECT_FALSE(trial.is_of(7));
+    EXPECT_TRUE(trial.fails("rank 1: no memory"));
+    trial.end();
+    EXPECT_FALSE(trial.is_of(8));
+    EXPECT_EQ(trial.fault(), "");
+}
+
+}  // namespace
+}  // namespace patchbay::parallel
