@@ -93,6 +93,10 @@ struct Communicator::Links {
     std::vector<float> values; // (size, count): each rank's share of the exchange
     std::unique_ptr<Buffer> to, from;
 
+    ~Links() { // before the buffers go, which Gloo's thread may be telling that a connection is lost
+        if (context) context->close();
+    }
+
     void grow(size_t count) {
         if (count <= values.size()) return;
         const std::lock_guard lock(mutex);
