@@ -159,16 +159,16 @@ Result<> Engine::Builder::make_proposer() {
     if (!c_.proposer) return {};
     State& s = *state_;
     s.draft_model = std::make_unique<DraftModel>(
-        DraftModel::Context{c_, registry_, s.services, *s.pool, computes(), parts_->model.config});
+        DraftLoad::Context{c_, registry_, s.services, *s.pool, computes(), parts_->model.config});
     host::Services with_runner = s.services;
     with_runner.runner = &s.draft_model->service();
     PB_TRY(proposer_, registry_.proposer(c_.proposer->plugin, c_.proposer->settings, with_runner));
-    s.draft_model->end_create();
+    s.draft_model->opened().end();
     if (c_.speculative.rejection_sample_method == config::Verification::kSynthetic) {
         s.facts.synthetic_acceptance = true;
         spdlog::warn("drafts are accepted by synthetic_acceptance_rates, whatever the model says: texts mean nothing");
     }
-    if (!computes() && !s.draft_model->draft() && !s.facts.synthetic_acceptance)
+    if (!computes() && !s.draft_model->opened().draft() && !s.facts.synthetic_acceptance)
         return fail(StatusCode::kUnsupported,
                     "proposer '" + c_.proposer->plugin + "' on device '" + c_.device.plugin +
                     "', which computes nothing: which drafts would be accepted is not known (choose proposer: none, or "
@@ -183,7 +183,7 @@ Result<> Engine::Builder::load(const execution::ScriptSetup* script) {
     const auto load_here = [&]() -> Result<std::unique_ptr<runner::ModelRunner>> {
         if (ranks_.group) PB_CHECK(ranks_.group->check_equal(parts_->facts()));
         auto made = execution::load_runner(c_, *parts_, ranks_.get(), s.clock,
-                                           s.draft_model ? s.draft_model->draft() : nullptr);
+                                           s.draft_model ? s.draft_model->opened().draft() : nullptr);
         if (!made) return fail(ranks_.group ? ranks_.group->known_cause(made.error()) : made.error());
         if (ranks_.group) PB_CHECK(ranks_.group->loaded());
         return made;
@@ -228,7 +228,7 @@ Result<> Engine::Builder::describe() {
     f.kv_bytes = f.page_bytes * f.num_blocks;
     f.weight_bytes = runner.weights().bytes;
     if (const runner::ModelRunner* const draft = runner.draft()) {
-        f.draft_model = state_->draft_model->identity();
+        f.draft_model = state_->draft_model->opened().identity();
         f.draft_weight_bytes = draft->weights().bytes;
     }
     f.load_ns = state_->clock.now_ns() - before_load_ns_;

@@ -309,7 +309,7 @@ TEST(DraftModel, AnswersOnlyItsProposerAndInItsTime) {
               "a model is run in propose() only");
     EXPECT_EQ(why([&](pb_str* t) { return service.forward(service.ctx, &without_size, t); }),
               "a struct without its struct_size");
-    model.end_create();
+    model.opened().end();
     EXPECT_EQ(why(load(right)), "a model is loaded in create() only");
 }
 

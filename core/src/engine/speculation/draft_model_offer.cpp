@@ -22,13 +22,13 @@ pb_status DraftModelOffer::load(const pb_runner_load& what, pb_runner_facts* fac
         return refuse("the engine was started without a draft model, whose KV would lie in the same pages (start it "
                       "with this proposer)");
     const auto wanted = settings_of(what);
-    if (wanted != loaded_->loaded_with()) {
+    if (wanted != loaded_->opened().settings()) {
         const auto path = wanted.find("path");
         return refuse("the draft model " + (path == wanted.end() ? "of these settings" : "'" + path->second + "'") +
-                      " is not the one that the engine was started with, '" + loaded_->identity() + "'");
+                      " is not the one that the engine was started with, '" + loaded_->opened().identity() + "'");
     }
     taken_ = true;
-    copy_out(facts, loaded_->loaded_facts());
+    copy_out(facts, loaded_->opened().facts());
     return PB_OK;
 }
 
