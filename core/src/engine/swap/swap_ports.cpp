@@ -53,8 +53,8 @@ Result<std::unique_ptr<host::Component>> ProposerSwaps::construct(std::shared_pt
     PB_TRY(auto made, host::Component::create(std::move(library), type, settings, with_runner));
     if (loaded && !offer->taken())
         return fail("'" + std::string(type.name) + "' drafts without a model, and the engine was started with one that "
-                    "is '" + loaded->opened().identity() + "', whose KV is kept up to date with the target's (swap in a "
-                    "proposer that drafts with it)");
+                    "is '" + loaded->opened().identity() + "', whose KV is kept up to date with the target's (swap in "
+                    "a proposer that drafts with it)");
     made->keep(std::move(offer));
     return made;
 }
