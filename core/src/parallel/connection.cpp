@@ -56,6 +56,7 @@ Result<> Connection::flush() {
         const ssize_t n = send(socket_.get(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
         if (n > 0) sent_ += static_cast<size_t>(n);
         else if (errno == EAGAIN || errno == EWOULDBLOCK) return {};
+        else if (errno == EPIPE || errno == ECONNRESET) break; // receive() says so, after what came before
         else if (errno != EINTR) return fail(std::string("cannot be written to: ") + std::strerror(errno));
     }
     out_.clear();

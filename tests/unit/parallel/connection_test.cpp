@@ -53,6 +53,21 @@ TEST(Connection, CarriesMessagesInOrder) {
     EXPECT_EQ(arrived[1].type, MessageType::kBeat);
 }
 
+TEST(Connection, GivesWhatCameBeforeTheEndThoughItIsWrittenToInBetween) {
+    auto [one, other] = sockets();
+    Connection here(std::move(other));
+    {
+        Connection there(std::move(one));
+        ASSERT_TRUE(there.post(MessageType::kQuit, "last words"));
+    }
+    EXPECT_TRUE(here.post(MessageType::kBeat)); // nobody reads it
+    std::vector<Message> arrived;
+    const auto done = here.receive(arrived);
+    ASSERT_EQ(arrived.size(), 1u);
+    EXPECT_EQ(arrived[0].bytes, "last words");
+    EXPECT_EQ(done.error(), "closed its connection");
+}
+
 TEST(Connection, KeepsWhatTheSocketDoesNotTake) {
     auto [one, other] = sockets();
     Connection from(std::move(one)), to(std::move(other));
