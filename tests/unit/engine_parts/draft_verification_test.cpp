@@ -177,7 +177,6 @@ TEST(DraftVerification, WhatWasDecidedIsForgottenInTheNextStep) {
 
 TEST(DraftVerification, ByRatesDraftsAreTakenWhateverTheModelSays) {
     Bench b(by(config::Verification::kSynthetic, {1, 1, 0}));
-    EXPECT_TRUE(b.verification.is_synthetic());
     b.add({3, 4, 5});
     EXPECT_THAT(b.verify({0, 0, 5, 6}), ElementsAre(3, 4, 6, 6))
         << "the third one is refused: a token that equals it becomes another";

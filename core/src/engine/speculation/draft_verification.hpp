@@ -21,7 +21,6 @@ class DraftVerification final : public LogitsReader {
     DraftVerification(const config::SpeculationSettings&, uint32_t vocab_size, DraftRecords&);
 
     bool is_by_rejection() const { return settings_.rejection_sample_method == config::Verification::kRejection; }
-    bool is_synthetic() const { return synthetic_.has_value(); } // by given rates
 
     void begin(std::span<const Placed> step) { step_ = step; } // whose drafts are verified
     Result<> read(const host::Component& sampler, const SampleRows&, std::span<const float> logits) override;
