@@ -26,12 +26,13 @@ config::EngineConfig two_ranks(const std::string& path = demo_path()) {
 class RankSwap : public ::testing::Test {
   protected:
     const Texts& undisturbed() {
-        if (texts_.empty()) {
-            Swapping s(two_ranks(), nullptr, &world);
-            s.add_requests();
-            texts_ = s.run();
-        }
+        if (texts_.empty()) texts_ = texts_of(two_ranks());
         return texts_;
+    }
+    Texts texts_of(const config::EngineConfig& c) { // without a swap; the ranks are free again
+        Swapping s(c, nullptr, &world);
+        s.add_requests();
+        return s.run();
     }
     static config::PluginChoice faulty(const char* fault, int rank) { // on that rank only
         return {"faulty", {{"fault", fault}, {"seqs", "3"}, {"rank", std::to_string(rank)}}};
@@ -59,10 +60,7 @@ TEST_F(RankSwap, OfEverySlotAtEveryBoundaryLeavesEveryTextAsItIs) {
     c.proposer = config::PluginChoice{"ngram", {{"prompt_lookup_min", "1"}}};
     c.kv_policy = config::PluginChoice{"lru", {}};
     c.engine.num_speculative_tokens = 3;
-    Swapping alone(c, nullptr, &world);
-    alone.add_requests();
-    const Texts expected = alone.run();
-    alone.engine.reset(); // its ranks end
+    const Texts expected = texts_of(c);
     Swapping s(c, nullptr, &world);
     s.add_requests();
     size_t n = 0;
@@ -105,10 +103,7 @@ TEST_F(RankSwap, IsRefusedWhereAnotherRankCannotMakeItsCandidate) {
 TEST_F(RankSwap, LeavesAllWithTheOldOneWhereAnotherRankCannotUseIt) {
     config::EngineConfig c = two_ranks();
     c.engine.tensor_parallel_size = 4;
-    Swapping alone(c, nullptr, &world);
-    alone.add_requests();
-    const Texts expected = alone.run();
-    alone.engine.reset(); // its ranks end
+    const Texts expected = texts_of(c);
     Swapping s(c, nullptr, &world);
     s.add_requests();
     for (int i = 0; i < 4; ++i) s.step();
@@ -226,10 +221,7 @@ TEST_F(RankSwap, WhoseAttentionFailsInAStepOnEveryRankIsRolledBackOnAll) {
 TEST_F(RankSwap, ThatFailsInAStepAgainAndAgainIsRolledBackEachTime) {
     config::EngineConfig c = two_ranks();
     c.engine.tensor_parallel_size = 4;
-    Swapping alone(c, nullptr, &world);
-    alone.add_requests();
-    const Texts expected = alone.run();
-    alone.engine.reset(); // its ranks end
+    const Texts expected = texts_of(c);
     Swapping s(c, nullptr, &world);
     s.add_requests();
     for (int rank = 1; rank < 4; ++rank) {
@@ -253,6 +245,7 @@ TEST_F(RankSwap, WhoseModelFailsInAPassOnOneRankIsRolledBackOnAll) {
         const auto swap = s.swap(SwapSlot::kModel, {demo_path(), {}}, registry);
         EXPECT_EQ(s.run(), undisturbed()) << folder;
         expect_redone(s, swap->record(), "rank 1 (");
+        EXPECT_EQ(swap->record().end_step, swap->record().step + 2) << "the third pass fails: no step later";
     }
 }
 

@@ -83,7 +83,6 @@ Result<> RankedExecutor::submit(const StepInput& in) {
 }
 
 Result<> RankedExecutor::give_up(const std::string& fault) {
-    cancel();
     const auto why = group_.reconnect(fault, [this] { return runner().reconnect(); });
     return fail(why ? *why : group_.cause(why.error()));
 }

@@ -39,10 +39,10 @@ bool LayerCalls::keeps(uint32_t layer, kv::GroupKind kind) {
     const uint32_t count = c_.model.facts().layer_count;
     if (faults_.any_of_model()) return false;
     if (layer >= count)
-        faults_.layer = (wants_state ? "asks for a state in layer " : "attends in layer ") + std::to_string(layer) +
+        faults_.layer = (wants_state ? "requests a state in layer " : "attends in layer ") + std::to_string(layer) +
                         " of " + std::to_string(count);
     else if (wants_state != (c_.kv.layers().bound_of(layer) == nullptr))
-        faults_.layer = wants_state ? "asks for a state in layer " + std::to_string(layer) + ", which attends"
+        faults_.layer = wants_state ? "requests a state in layer " + std::to_string(layer) + ", which attends"
                                     : "attends in layer " + std::to_string(layer) + ", which keeps a state";
     return faults_.layer.empty();
 }

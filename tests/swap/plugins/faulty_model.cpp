@@ -1,6 +1,6 @@
 // A decoder as Llama's, whose forward passes fail after the first few where the vocabulary is that of the demo models,
-// which no check of a probe has. ONLY_ON_RANK: on that rank. LATE_FAULT: at the end of a pass, when all ranks have what
-// they exchange.
+// which no check of a probe has. ONLY_ON_RANK: on that rank. LATE_FAULT_MS: so long after the end of a pass, when the
+// other ranks have got what they need from this one and have gone on.
 #include <poll.h>
 #include <unistd.h>
 
@@ -52,10 +52,11 @@ class Faulty : public patchbay::GatedDecoder {
     void forward(const patchbay::Forward& f) {
         const bool fails = facts_.vocab_size == kVocabulary && (kOnlyOnRank < 0 || rank_ == kOnlyOnRank) &&
                            ++passes_ > kGoodPasses;
-#ifdef LATE_FAULT
+#ifdef LATE_FAULT_MS
         GatedDecoder::forward(f);
-        if (fails) throw patchbay::Error(PB_FAILED, "fails on purpose");
-        return;
+        if (!fails) return;
+        poll(nullptr, 0, LATE_FAULT_MS);
+        throw patchbay::Error(PB_FAILED, "fails on purpose");
 #endif
         if (fails) {
 #if defined(HANGS)

@@ -60,7 +60,7 @@ TEST(Connection, GivesWhatCameBeforeTheEndThoughItIsWrittenToInBetween) {
         Connection there(std::move(one));
         ASSERT_TRUE(there.post(MessageType::kQuit, "last words"));
     }
-    EXPECT_TRUE(here.post(MessageType::kBeat)); // nobody reads it
+    EXPECT_TRUE(here.post(MessageType::kBeat)); // which goes nowhere
     std::vector<Message> arrived;
     const auto done = here.receive(arrived);
     ASSERT_EQ(arrived.size(), 1u);

@@ -264,14 +264,14 @@ TEST(Hub, EndsTheSessionWhereAStepFailsThatIsNotRedone) {
 TEST(Hub, GoesOnAfterAStepThatIsRedone) {
     Pair p = joined(3);
     ASSERT_TRUE(p.hub->begin("what"));
-    std::promise<void> told, disconnected;
-    p.hub->watch([&] { told.set_value(); });
+    std::promise<void> failed, disconnected;
+    p.hub->watch([&] { failed.set_value(); });
     p.spokes[0]->watch([&, first = true]() mutable {
         if (std::exchange(first, false)) disconnected.set_value();
     });
     ASSERT_TRUE(p.hub->step("a batch", Hub::IfItFails::kIsRedone));
     ASSERT_TRUE(p.spokes[1]->post(MessageType::kStepFailed, of_step(1, "no memory")));
-    ASSERT_EQ(told.get_future().wait_for(5s), std::future_status::ready); // this rank waits for that one no longer
+    ASSERT_EQ(failed.get_future().wait_for(5s), std::future_status::ready); // this rank waits for that one no longer
     EXPECT_EQ(p.hub->wait_for_step().error(), "rank 2 (h, pid 102): no memory");
     EXPECT_EQ(*p.hub->reconnect("a number"), "rank 2 (h, pid 102): no memory");
     ASSERT_EQ(disconnected.get_future().wait_for(5s), std::future_status::ready); // nor does the other one

@@ -12,6 +12,14 @@ using testing::PlayedDevice;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+void submit_two(DeviceSteps& steps) {
+    CallTimes times;
+    for (int i = 0; i < 2; ++i) {
+        ASSERT_TRUE(steps.begin(times));
+        ASSERT_TRUE(steps.submit(true));
+    }
+}
+
 TEST(DeviceSteps, ReturnWhetherTheOldestSamples) {
     PlayedDevice device;
     VirtualClock clock;
@@ -70,11 +78,7 @@ TEST(DeviceSteps, AFaultIsOfTheStepThatIsWaitedFor) {
     PlayedDevice device;
     VirtualClock clock;
     DeviceSteps steps(device.opened, clock);
-    CallTimes times;
-    for (int i = 0; i < 2; ++i) {
-        ASSERT_TRUE(steps.begin(times));
-        ASSERT_TRUE(steps.submit(true));
-    }
+    submit_two(steps);
     device.fake.fault = "out of order";
     const auto first = steps.wait();
     ASSERT_FALSE(first);
@@ -86,11 +90,7 @@ TEST(DeviceSteps, ThatAreAbandonedAreWaitedForOnceEach) {
     PlayedDevice device;
     VirtualClock clock;
     DeviceSteps steps(device.opened, clock);
-    CallTimes times;
-    for (int i = 0; i < 2; ++i) {
-        ASSERT_TRUE(steps.begin(times));
-        ASSERT_TRUE(steps.submit(true));
-    }
+    submit_two(steps);
     steps.abandon();
     steps.abandon();
     EXPECT_THAT(device.fake.calls, ElementsAre("begin", "submit", "begin", "submit", "wait", "wait"));

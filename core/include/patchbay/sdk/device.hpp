@@ -6,7 +6,8 @@
 // submit_step() and wait_step(); void to_host_async(void*, const void*, uint64_t); void* host_alloc(uint64_t),
 // void host_free(void*) noexcept, void page_to_host(void*, const void*, uint64_t) and page_to_device(…), all four or
 // none; of a device that computes nothing, void charge(const pb_cost&) noexcept, uint64_t charged_ns() noexcept and
-// uint64_t host_ns() noexcept; of one that may be a rank, void connect(const pb_group&) and void disconnect() noexcept.
+// uint64_t host_ns() noexcept; of one that may be a rank, void connect(const pb_group&) and void disconnect() noexcept;
+// connect() comes again after a step that failed on one of the ranks.
 #pragma once
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Opens the model that a proposer drafts with, when the proposer asks for it in its create(). One at most, and only
+// Opens the model that a proposer drafts with, when the proposer requests it in its create(). One at most, and only
 // while the engine is made. Part of DraftModel.
 #pragma once
 #include <map>

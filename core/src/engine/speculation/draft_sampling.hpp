@@ -23,7 +23,7 @@ class DraftSampling {
     };
     explicit DraftSampling(const Parts& parts) : p_(parts) {}
 
-    // Rows for what a proposer asks for of a pass; or none, of a pass that only keeps the model's KV up to date.
+    // A row for each that a proposer requests of a pass; none where it only keeps the model's KV up to date.
     void begin(const pb_runner_batch&, std::span<const DraftSpans::Span>);
     void begin_without_rows();
     // To be sampled in the pass, on the device; a failure: what is wanted of the drafts does not go there.
