@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "paths.hpp"
+#include "serve/reply.hpp"
 #include "serve/server_fixture.hpp"
 
 namespace patchbay::serve::testing {

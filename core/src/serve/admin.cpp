@@ -53,9 +53,11 @@ Result<std::unique_ptr<Admin>> Admin::start(AdminOptions options, Controlled con
 
 Admin::Admin(AdminOptions options, Controlled controlled, host::Registry registry)
     : options_(std::move(options)), controlled_(std::move(controlled)),
-      routes_(routes(), keys_of(options_.address), controlled_.metrics),
+      routes_(keys_of(options_.address), controlled_.metrics),
       swaps_(controlled_.engine, controlled_.journal, options_.ledger, controlled_.replacement),
-      registry_(std::make_shared<const host::Registry>(std::move(registry))) {}
+      registry_(std::make_shared<const host::Registry>(std::move(registry))) {
+    routes_.add(routes());
+}
 
 Admin::~Admin() { stop(); }
 

@@ -73,7 +73,7 @@ class Admin {
 
     const AdminOptions options_;
     const Controlled controlled_;
-    const Routes routes_;
+    Routes routes_;
     LiveSwaps swaps_;
     mutable std::mutex mutex_;
     std::shared_ptr<const host::Registry> registry_; // under the mutex

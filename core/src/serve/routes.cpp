@@ -1,9 +1,15 @@
 #include "serve/routes.hpp"
 
+#include <iterator>
+
 #include "base/printable.hpp"
 #include "serve/error_reply.hpp"
 
 namespace patchbay::serve {
+
+void Routes::add(std::vector<Route> more) {
+    all_.insert(all_.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
 
 bool Routes::matches(const Route& route, std::string_view path) {
     const std::string_view own = route.path;

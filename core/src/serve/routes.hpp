@@ -21,8 +21,9 @@ struct Route {
 
 class Routes { // [any thread]
   public:
-    Routes(std::vector<Route> all, std::vector<std::string> keys, ServeMetrics& metrics)
-        : all_(std::move(all)), keys_(std::move(keys)), metrics_(metrics) {}
+    Routes(std::vector<std::string> keys, ServeMetrics& metrics) : keys_(std::move(keys)), metrics_(metrics) {}
+
+    void add(std::vector<Route>); // before the first request
 
     // Calls the route's function, or refuses: 404, 405, 401.
     void handle(const std::shared_ptr<Exchange>&) const;
@@ -36,7 +37,7 @@ class Routes { // [any thread]
     static bool matches(const Route&, std::string_view path);
     void dispatch(const Route&, const std::shared_ptr<Exchange>&) const;
 
-    const std::vector<Route> all_;
+    std::vector<Route> all_;
     const ApiKeys keys_;
     ServeMetrics& metrics_;
 };

@@ -1,58 +1,28 @@
-// The routes, and those for operators: health, models, metrics, tokens.
+#include "serve/model_routes.hpp"
+
 #include "base/printable.hpp"
-#include "serve/dashboard.hpp"
-#include "serve/error_reply.hpp"
-#include "serve/server.hpp"
+#include "serve/generation_request.hpp"
+#include "serve/reply.hpp"
 
 namespace patchbay::serve {
+namespace {
 
-std::vector<Route> Server::routes() {
-    const auto by = [this](void (Server::*f)(const std::shared_ptr<Exchange>&)) {
-        return [this, f](const std::shared_ptr<Exchange>& exchange) { (this->*f)(exchange); };
-    };
-    constexpr bool kOpen = true;
-    return {
-        {"GET", "/health", by(&Server::health), kOpen},
-        {"GET", "/ready", by(&Server::readiness), kOpen},
-        {"GET", "/version", by(&Server::version), kOpen},
-        {"GET", "/metrics", by(&Server::metrics_page), kOpen},
-        {"GET", "/dashboard", by(&Server::dashboard), kOpen},
-        {"GET", "/v1/models", by(&Server::models)},
-        {"GET", "/v1/models/*", by(&Server::models)},
-        {"POST", "/v1/completions", by(&Server::completions)},
-        {"POST", "/v1/chat/completions", by(&Server::chat_completions)},
-        {"POST", "/v1/embeddings", by(&Server::embeddings)},
-        {"POST", "/tokenize", by(&Server::tokenize)},
-        {"POST", "/detokenize", by(&Server::detokenize)},
-    };
-}
+using ExchangePtr = std::shared_ptr<Exchange>;
 
-void Server::health(const std::shared_ptr<Exchange>& exchange) {
-    if (const auto why = failure())
-        return routes_.refuse(exchange, fail(StatusCode::kUnavailable, "the engine has failed: " + *why));
-    routes_.answer(exchange, {200, "", ""});
-}
+class ModelRoutes {
+  public:
+    ModelRoutes(const ModelGate& gate, const Routes& routes) : gate_(gate), routes_(routes) {}
 
-void Server::readiness(const std::shared_ptr<Exchange>& exchange) {
-    if (ready()) return routes_.answer(exchange, {200, "", ""});
-    const auto state = draining_ ? service::ServiceState::kDraining : engine_->status().state;
-    routes_.refuse(exchange, fail(StatusCode::kUnavailable, "the engine is " + std::string(name_of(state))));
-}
+    void models(const ExchangePtr&) const;
+    void tokenize(const ExchangePtr&) const;
+    void detokenize(const ExchangePtr&) const;
 
-void Server::version(const std::shared_ptr<Exchange>& exchange) {
-    routes_.answer(exchange, {200, dumped({{"version", options_.version}})});
-}
+  private:
+    const ModelGate& gate_;
+    const Routes& routes_;
+};
 
-HttpResponse Server::metrics_text() {
-    metrics_.scrape(http_->connections(), http_->exchanges());
-    return {200, metrics_.text(), kMetricsType};
-}
-
-void Server::metrics_page(const std::shared_ptr<Exchange>& exchange) { routes_.answer(exchange, metrics_text()); }
-
-void Server::dashboard(const std::shared_ptr<Exchange>& exchange) { routes_.answer(exchange, dashboard_page()); }
-
-void Server::models(const std::shared_ptr<Exchange>& exchange) {
+void ModelRoutes::models(const ExchangePtr& exchange) const {
     const auto serving = gate_.serving();
     const ServedModel& model = serving->model;
     const auto model_json = [&](const std::string& name) -> Json {
@@ -73,7 +43,7 @@ void Server::models(const std::shared_ptr<Exchange>& exchange) {
     routes_.answer(exchange, {200, dumped({{"object", "list"}, {"data", std::move(list)}})});
 }
 
-void Server::tokenize(const std::shared_ptr<Exchange>& exchange) {
+void ModelRoutes::tokenize(const ExchangePtr& exchange) const {
     exchange->offload([this, exchange, serving = gate_.serving()] {
         const ServedModel& model = serving->model;
         const auto body = parse_body(exchange->request().body);
@@ -102,7 +72,7 @@ void Server::tokenize(const std::shared_ptr<Exchange>& exchange) {
     });
 }
 
-void Server::detokenize(const std::shared_ptr<Exchange>& exchange) {
+void ModelRoutes::detokenize(const ExchangePtr& exchange) const {
     exchange->offload([this, exchange, serving = gate_.serving()] {
         const ServedModel& model = serving->model;
         const auto body = parse_body(exchange->request().body);
@@ -120,6 +90,19 @@ void Server::detokenize(const std::shared_ptr<Exchange>& exchange) {
         if (const auto& refusal = f.refusal()) return routes_.refuse(exchange, refusal->failure, refusal->param);
         routes_.answer(exchange, {200, dumped({{"prompt", model.tokenizer->decode(tokens)}})});
     });
+}
+
+}  // namespace
+
+std::vector<Route> model_routes(const ModelGate& gate, const Routes& routes) {
+    const auto of = std::make_shared<const ModelRoutes>(gate, routes);
+    const auto models = [of](const ExchangePtr& e) { of->models(e); };
+    return {
+        {"GET", "/v1/models", models},
+        {"GET", "/v1/models/*", models},
+        {"POST", "/tokenize", [of](const ExchangePtr& e) { of->tokenize(e); }},
+        {"POST", "/detokenize", [of](const ExchangePtr& e) { of->detokenize(e); }},
+    };
 }
 
 }  // namespace patchbay::serve

@@ -1,0 +1,122 @@
+#include "serve/text_routes.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <ctime>
+
+#include "base/clock.hpp"
+#include "serve/error_reply.hpp"
+#include "serve/generation.hpp"
+
+namespace patchbay::serve {
+namespace {
+
+using Read = ReadRequest (*)(const Json&, const ServedModel&);
+using ExchangePtr = std::shared_ptr<Exchange>;
+
+class TextRequests { // of all routes
+  public:
+    explicit TextRequests(const TextContext& context) : c_(context) {}
+
+    void handle(const ExchangePtr&, Read, const char* id_prefix);
+
+  private:
+    std::shared_ptr<void> admit(const ExchangePtr&); // null: it is refused, and answered so
+    void read_and_submit(const ExchangePtr&, Read, const char* id_prefix, std::shared_ptr<void> permit,
+                         ModelGate::Entered);
+    void submit(const ExchangePtr&, GenerationRequest, const char* id_prefix, std::shared_ptr<void> permit,
+                const std::shared_ptr<const Serving>&);
+    std::string new_id(const HttpRequest&, const char* prefix, const ServedModel&);
+
+    const TextContext c_;
+    std::atomic<uint64_t> next_id_ = 1;
+};
+
+void TextRequests::handle(const ExchangePtr& exchange, Read read, const char* id_prefix) {
+    std::shared_ptr<void> permit = admit(exchange);
+    if (!permit) return;
+    c_.gate.enter([this, exchange, read, id_prefix, permit = std::move(permit)](const ModelGate::Entered& entered) {
+        read_and_submit(exchange, read, id_prefix, permit, entered);
+    });
+}
+
+std::shared_ptr<void> TextRequests::admit(const ExchangePtr& exchange) {
+    Admission::Admitted admitted = c_.admission.admit(*c_.routes.keys().find(exchange->request()));
+    if (admitted.permit) return std::move(admitted.permit);
+    c_.metrics.on_rejection(admitted.reason);
+    HttpResponse reply = error_reply(admitted.why);
+    if (admitted.retry_after_s > 0)
+        for (auto& [name, value] : reply.headers)
+            if (name == "Retry-After") value = std::to_string(admitted.retry_after_s);
+    c_.routes.answer(exchange, std::move(reply));
+    return nullptr;
+}
+
+void TextRequests::read_and_submit(const ExchangePtr& exchange, Read read, const char* id_prefix,
+                                   std::shared_ptr<void> permit, ModelGate::Entered entered) {
+    const auto work = [this, exchange, read, id_prefix, permit = std::move(permit), entered = std::move(entered)] {
+        const uint64_t begin = RealClock().now_ns();
+        auto body = parse_body(exchange->request().body);
+        if (!body) return c_.routes.refuse(exchange, body.failure());
+        ReadRequest got = read(*body, entered.serving->model);
+        c_.metrics.on_tokenized(RealClock().now_ns() - begin);
+        if (got.refusal) return c_.routes.refuse(exchange, got.refusal->failure, got.refusal->param);
+        const auto& structure = got.request.sampling.structured_outputs;
+        if (structure)
+            if (const auto compiled = c_.engine.compile_grammar(*structure); !compiled)
+                return c_.routes.refuse(exchange, refused_as(StatusCode::kInvalid, compiled).failure(),
+                                        "structured_outputs");
+        exchange->post([this, exchange, id_prefix, permit, entered, request = std::move(got.request)]() mutable {
+            submit(exchange, std::move(request), id_prefix, std::move(permit), entered.serving);
+        });
+    };
+    // What may take long is not done on a thread that serves connections.
+    constexpr size_t kLongBody = 32u << 10;
+    const std::string& text = exchange->request().body;
+    const bool slow = text.size() > kLongBody || text.find("json") != text.npos || text.find("guided_") != text.npos ||
+                      text.find("structured_outputs") != text.npos;
+    if (slow) exchange->offload(work);
+    else work();
+}
+
+void TextRequests::submit(const ExchangePtr& exchange, GenerationRequest request, const char* id_prefix,
+                          std::shared_ptr<void> permit, const std::shared_ptr<const Serving>& serving) {
+    const auto answered = [this, route = c_.routes.name_of(exchange->request().path)](const HttpResponse& response) {
+        c_.metrics.on_answer(route, response.status);
+        if (response.status == 429) c_.metrics.on_rejection("busy");
+    };
+    const uint32_t key = *c_.routes.keys().find(exchange->request());
+    if (c_.prefix_cache_per_key) request.cache_salt = "key " + std::to_string(key) + ": " + request.cache_salt;
+    const std::shared_ptr<const ServedModel> model(serving, &serving->model);
+    std::make_shared<Generation>(Generation::Context{c_.engine, model, answered, c_.metrics}, exchange,
+                                 std::move(request), new_id(exchange->request(), id_prefix, *model),
+                                 static_cast<int64_t>(std::time(nullptr)), std::move(permit))
+        ->start(key);
+}
+
+// The client's own X-Request-Id where it is usable; else a number that no other request of any start has.
+std::string TextRequests::new_id(const HttpRequest& request, const char* prefix, const ServedModel& model) {
+    const std::string_view given = request.header("x-request-id");
+    const auto is_printable = [](char c) { return c > ' ' && c < 0x7F; };
+    if (!given.empty() && given.size() <= 64 && std::ranges::all_of(given, is_printable))
+        return prefix + std::string(given);
+    char number[20];
+    std::snprintf(number, sizeof number, "%llx", static_cast<unsigned long long>(next_id_++));
+    return prefix + std::to_string(model.created) + "-" + number;
+}
+
+}  // namespace
+
+std::vector<Route> text_routes(const TextContext& context) {
+    const auto requests = std::make_shared<TextRequests>(context);
+    const auto route = [&](const char* path, Read read, const char* id_prefix) {
+        const auto answer = [requests, read, id_prefix](const ExchangePtr& e) { requests->handle(e, read, id_prefix); };
+        return Route{"POST", path, answer};
+    };
+    return {route("/v1/completions", read_completion, "cmpl-"),
+            route("/v1/chat/completions", read_chat, "chatcmpl-"),
+            route("/v1/embeddings", read_embedding, "embd-")};
+}
+
+}  // namespace patchbay::serve
