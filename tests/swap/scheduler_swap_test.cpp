@@ -261,7 +261,7 @@ TEST(SchedulerSwap, SwapsGetInLineAndEachWaitsForTheOneBefore) {
 
 TEST(SchedulerSwap, BeyondTheLengthOfTheLineIsRefused) {
     Swapping s(busy_engine());
-    for (size_t i = 0; i < host::Slot::kMaxPendingSwaps; ++i)
+    for (size_t i = 0; i < host::SwapLine::kMaxPendingSwaps; ++i)
         EXPECT_EQ(s.swap(kScheduler, {"sjf", {}})->record().state, SwapState::kPosted);
     EXPECT_EQ(s.swap(kScheduler, {"sjf", {}})->record().text(),
               "swap scheduler fcfs→sjf: refused in phase post: 64 swaps are in line already");

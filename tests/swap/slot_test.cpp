@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "patchbay/sdk/scheduler.hpp"
+#include "unit/host/slot_steps.hpp"
 
 namespace patchbay::host {
 namespace {
@@ -74,12 +75,12 @@ class SlotTest : public ::testing::Test {
         slot.install(make(kOne), identity(kOne));
     }
     std::shared_ptr<Swap> post(const pb_component& type) {
-        auto swap = slot.prepare(make(type), identity(type));
-        slot.post(swap);
+        auto swap = slot.line().prepare(make(type), identity(type));
+        slot.line().post(swap);
         return swap;
     }
     std::optional<SwapRecord> exchange(uint32_t probation = 2) {
-        return slot.exchange(++step, probation, [this](const Component& c) { greeted = c.type().name; });
+        return testing::exchange(slot, ++step, probation, [this](const Component& c) { greeted = c.type().name; });
     }
     std::string current() const { return slot.current().type().name; }
 
@@ -91,7 +92,7 @@ class SlotTest : public ::testing::Test {
 
 TEST_F(SlotTest, WithoutMailABoundaryChangesNothing) {
     EXPECT_FALSE(exchange());
-    EXPECT_FALSE(slot.pass(1));
+    EXPECT_FALSE(testing::pass(slot, 1));
     EXPECT_EQ(current(), "one");
     EXPECT_EQ(greeted, "");
 }
@@ -103,8 +104,8 @@ TEST_F(SlotTest, GoesFromPostedOverProbationToCommitted) {
     EXPECT_EQ(greeted, "two");
     EXPECT_EQ(swap->record().state, SwapState::kOnProbation);
     EXPECT_STREQ(slot.previous()->type().name, "one");
-    EXPECT_FALSE(slot.pass(1));
-    EXPECT_EQ(slot.pass(2)->state, SwapState::kCommitted);
+    EXPECT_FALSE(testing::pass(slot, 1));
+    EXPECT_EQ(testing::pass(slot, 2)->state, SwapState::kCommitted);
     EXPECT_FALSE(slot.previous());
     EXPECT_EQ(swap->record().text(), "swap scheduler one→two: committed");
 }
@@ -114,14 +115,14 @@ TEST_F(SlotTest, StateCrossesBetweenVersionsAndNotBetweenKinds) {
     post(kTwo);
     exchange(1);
     EXPECT_EQ(*slot.current().save(), "count 7\n");
-    slot.pass(1);
+    testing::pass(slot, 1);
     post(kElse);
     exchange(1);
     EXPECT_EQ(*slot.current().save(), "count 0\n");
-    slot.pass(2);
+    testing::pass(slot, 2);
     post(kPlain);
     exchange(1);
-    slot.pass(3);
+    testing::pass(slot, 3);
     EXPECT_EQ(current(), "plain");
 }
 
@@ -158,7 +159,7 @@ TEST_F(SlotTest, DuringProbationBothHear) {
     post(kTwo);
     exchange(1);
     EXPECT_EQ(heard(), "twoone");
-    slot.pass(1);
+    testing::pass(slot, 1);
     EXPECT_EQ(heard(), "two");
 }
 
@@ -171,7 +172,7 @@ TEST_F(SlotTest, NothingIsDestroyedByTheThreadThatSteps) {
     auto swap = post(kTwo);
     stepping([&] {
         exchange(1);
-        slot.pass(1);
+        testing::pass(slot, 1);
     });
     EXPECT_EQ(alive.count("a"), 1u); // came out of the slot, and is still there
     (void)swap->record();
@@ -192,19 +193,19 @@ TEST_F(SlotTest, NothingIsDestroyedByTheThreadThatSteps) {
 
 TEST_F(SlotTest, ASwapIsPostedOnce) {
     const auto swap = post(kTwo);
-    slot.post(swap);
+    slot.line().post(swap);
     exchange(1);
-    slot.pass(1);
-    slot.post(swap);
+    testing::pass(slot, 1);
+    slot.line().post(swap);
     EXPECT_FALSE(exchange(1));
     EXPECT_EQ(current(), "two");
 }
 
 TEST_F(SlotTest, RefusalsBesideTheStepsAreHeardOnceAtABoundary) {
-    const auto swap = slot.refuse(identity(kTwo), "probe", "scheduler.budget: too much");
+    const auto swap = slot.line().refuse(identity(kTwo), "probe", "scheduler.budget: too much");
     EXPECT_EQ(swap->wait().text(), "swap scheduler one→two: refused in phase probe: scheduler.budget: too much");
-    EXPECT_EQ(slot.take_reports().size(), 1u);
-    EXPECT_EQ(slot.take_reports().size(), 0u);
+    EXPECT_EQ(slot.line().take_reports().size(), 1u);
+    EXPECT_EQ(slot.line().take_reports().size(), 0u);
 }
 
 TEST_F(SlotTest, ManyMayAskWhileOneSteps) {
@@ -216,10 +217,10 @@ TEST_F(SlotTest, ManyMayAskWhileOneSteps) {
         uint64_t n = 0;
         while (at_work > 0) {
             n += 1;
-            (void)slot.take_reports();
-            slot.exchange(n, 2, [](const Component&) {});
+            (void)slot.line().take_reports();
+            testing::exchange(slot, n, 2);
             if (n % 3 == 0 && slot.previous()) slot.roll_back(n, "plan", "every third");
-            else slot.pass(n);
+            else testing::pass(slot, n);
             const std::lock_guard lock(notes);
             for (const auto& [name, who] : destroyed) destroyed_by_steps = destroyed_by_steps || who == self;
         }
@@ -258,12 +259,12 @@ TEST(SlotsEnd, LeavesNothingInSwapsThatOthersHold) {
     {
         Slot slot("scheduler", UnreadState::kStartsEmpty, clock);
         slot.install(make(kOne), identity(kOne));
-        probation = slot.prepare(make(kTwo), identity(kTwo));
-        slot.post(probation);
-        slot.exchange(1, 5, [](const Component&) {});
-        posted = slot.prepare(make(kPlain), identity(kPlain));
-        slot.post(posted);
-        ready = slot.prepare(make(kElse), identity(kElse));
+        probation = slot.line().prepare(make(kTwo), identity(kTwo));
+        slot.line().post(probation);
+        testing::exchange(slot, 1, 5);
+        posted = slot.line().prepare(make(kPlain), identity(kPlain));
+        slot.line().post(posted);
+        ready = slot.line().prepare(make(kElse), identity(kElse));
     }
     EXPECT_TRUE(alive.empty());
     EXPECT_EQ(probation->wait().state, SwapState::kOnProbation); // it ended while it was

@@ -221,7 +221,7 @@ TEST(SwapTransaction, IsCommittedWhenTheLastOfItHasPassed) {
 
 TEST(SwapTransaction, DoesNotFitALineThatIsFull) {
     Swapping s(busy_engine());
-    for (size_t i = 0; i < host::Slot::kMaxPendingSwaps; ++i) s.swap(SwapSlot::kSampler, {"standard", {}});
+    for (size_t i = 0; i < host::SwapLine::kMaxPendingSwaps; ++i) s.swap(SwapSlot::kSampler, {"standard", {}});
     const auto both = swap_together(s, {{SwapSlot::kScheduler, {"sjf", {}}}, {SwapSlot::kSampler, {"greedy", {}}}});
     EXPECT_THAT(both[1]->record().text(), HasSubstr("refused in phase post: 64 swaps are in line already"));
     EXPECT_THAT(both[0]->record().text(), HasSubstr("refused in phase together: sampler standard→greedy was refused"));

@@ -135,7 +135,7 @@ std::shared_ptr<host::Swap> Engine::prepare_swap(const SwapRequest& request, uin
         host::Identity to;
         to.kind = name_of(request.slot);
         to.name = request.choice.plugin;
-        return port.slot().refuse(to, "create", e.what(), transaction);
+        return port.slot().line().refuse(to, "create", e.what(), transaction);
     }
 }
 
@@ -148,7 +148,7 @@ bool Engine::needs_new_engine(const SwapRequest& request) {
 
 std::shared_ptr<host::Swap> Engine::refuse_swap(const host::Identity& to, const std::string& phase,
                                                 const std::string& why) {
-    return state_->pipeline->port(*swap_slot(to.kind)).slot().refuse(to, phase, why);
+    return state_->pipeline->port(*swap_slot(to.kind)).slot().line().refuse(to, phase, why);
 }
 
 config::EngineConfig Engine::configuration() const {
@@ -171,7 +171,7 @@ void Engine::take_over(uint64_t step, host::SwapRecord record) {
         record.state = state;
         record.end_step = record.settled() ? record.step : 0;
         p.journal.note(record);
-        p.model_swaps.slot().report(record);
+        p.model_swaps.slot().line().report(record);
     }
 }
 
@@ -179,7 +179,7 @@ std::shared_ptr<host::Swap> Engine::prepare_swap(const SwapRequest& request) { r
 
 void Engine::post_swap(const std::shared_ptr<host::Swap>& swap, uint64_t not_before_ns) {
     const auto slot = swap_slot(swap->record().kind);
-    state_->pipeline->port(*slot).slot().post(swap, not_before_ns);
+    state_->pipeline->port(*slot).slot().line().post(swap, not_before_ns);
 }
 
 std::shared_ptr<host::Swap> Engine::swap(const SwapRequest& request) {
@@ -200,7 +200,7 @@ std::vector<std::shared_ptr<host::Swap>> Engine::prepare_together(const std::vec
             host::Identity to;
             to.kind = name_of(r.slot);
             to.name = r.choice.plugin;
-            return slot.refuse(to, phase, why, number);
+            return slot.line().refuse(to, phase, why, number);
         };
         const bool twice = std::ranges::count(requests, r.slot, &SwapRequest::slot) > 1;
         if (!failed.empty()) out.push_back(refuse(kTogether, failed));
@@ -211,7 +211,7 @@ std::vector<std::shared_ptr<host::Swap>> Engine::prepare_together(const std::vec
     }
     if (failed.empty()) return out;
     for (size_t i = 0; i < requests.size(); ++i)
-        p.port(requests[i].slot).slot().withdraw(out[i], kTogether, failed);
+        p.port(requests[i].slot).slot().line().withdraw(out[i], kTogether, failed);
     return out;
 }
 
@@ -235,7 +235,7 @@ std::vector<std::shared_ptr<host::Swap>> Engine::swap_together(const std::vector
 Result<> Engine::configure(SwapSlot which, const host::Settings& changes) {
     host::Slot& slot = state_->pipeline->port(which).slot();
     if (!slot.filled()) return fail(StatusCode::kInvalid, "the engine has no " + std::string(name_of(which)));
-    return slot.configure(changes);
+    return slot.current().configure(changes);
 }
 
 host::Settings Engine::settings(SwapSlot which) const {

@@ -15,6 +15,24 @@ std::string SwapRecord::text() const {
     return out;
 }
 
+// A call's failure names kind, component and call; so does the record that it goes into.
+static std::string bare(std::string text, const SwapRecord& r, const std::string& call) {
+    for (const Identity* who : {&r.to, &r.from}) {
+        const std::string subject = r.kind + " '" + who->name + "'";
+        if (!text.starts_with(subject)) continue;
+        text.erase(0, subject.size());
+        for (const std::string& before : {": " + call + ": ", std::string(": "), std::string(" ")})
+            if (text.starts_with(before)) return text.substr(before.size());
+    }
+    return text;
+}
+
+void SwapRecord::end(SwapState how, const std::string& in_phase, const std::string& why) {
+    state = how;
+    phase = in_phase;
+    reason = bare(why, *this, in_phase);
+}
+
 Swap::Swap(std::string kind, uint64_t transaction, Identity from, Identity to) {
     record_.kind = std::move(kind);
     record_.transaction = transaction;
@@ -27,6 +45,16 @@ SwapRecord Swap::record() {
     const std::lock_guard lock(mutex_);
     retired_.reset();
     return record_;
+}
+
+void Swap::close() {
+    update([&](SwapRecord& r) {
+        if (r.state < SwapState::kOnProbation) r.end(SwapState::kRefused, "post", "its engine ended first");
+        closed_ = true;
+        candidate_.reset();
+        retired_.reset();
+    });
+    changed_.notify_all();
 }
 
 SwapRecord Swap::wait() {

@@ -21,14 +21,17 @@ struct SwapRecord {
     uint64_t transaction = 0;    // the same of swaps that succeed or fail together; 0: it is alone
     Identity from, to;           // from: what holds the slot, until the exchange; to: as far as it was found
     SwapState state = SwapState::kReady;
-    std::string phase, reason;   // refused in: find, probe, create, post, save, load; rolled back: plan, sample, time;
-                                 // of either: together, where another one of its transaction was
+    // Refused in: find, probe, create, post, save, load, or what the slot's port names; rolled back in: the call that
+    // failed, time, run. Of either: together, where another one of its transaction was.
+    std::string phase, reason;
     uint64_t step = 0;           // before which the slot changed hands; 0: it never did
     uint64_t time_ns = 0;        // then, on the engine's clock
     uint64_t pause_ns = 0;       // what that took: of several boundaries, the longest
     uint64_t end_step = 0;       // in which it was committed, refused at the boundary or rolled back
 
     bool settled() const { return state >= SwapState::kCommitted; }
+    // Refused or rolled back. why: it need not say again whose call in which phase it was.
+    void end(SwapState, const std::string& in_phase, const std::string& why);
     std::string text() const;    // "swap scheduler fcfs→sjf: refused in phase load: cannot read state 'fcfs/1'"
 };
 
@@ -39,10 +42,18 @@ class Swap {
 
   private:
     friend class Slot;
+    friend class SwapLine;
     Swap(std::string kind, uint64_t transaction, Identity from, Identity to);
 
+    uint64_t transaction() const { return record_.transaction; } // which never changes
+    void close();                                                // its engine has ended
     template <class F>
-    SwapRecord update(F&& change); // of the record and what else the mutex guards
+    SwapRecord update(F&& change) { // of the record and what else the mutex guards
+        const std::lock_guard lock(mutex_);
+        change(record_);
+        if (record_.settled()) changed_.notify_all();
+        return record_;
+    }
 
     std::mutex mutex_;
     std::condition_variable changed_;

@@ -8,7 +8,7 @@
 #include "config/plugin_slot.hpp"
 #include "config/table.hpp"
 #include "engine/swap/together.hpp"
-#include "host/slot.hpp"
+#include "host/swap_line.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -101,8 +101,8 @@ std::vector<TimedSwap> read_timed_swaps(const Node& given, Faults& faults) {
     } else {
         faults.add(given.origin, "'at' is " + given.describe() + ", expected {request: N, swap: {…}} or a list");
     }
-    if (out.size() > host::Slot::kMaxPendingSwaps)
-        faults.add(given.origin, "more than " + std::to_string(host::Slot::kMaxPendingSwaps) + " swaps");
+    if (out.size() > host::SwapLine::kMaxPendingSwaps)
+        faults.add(given.origin, "more than " + std::to_string(host::SwapLine::kMaxPendingSwaps) + " swaps");
     return out;
 }
 

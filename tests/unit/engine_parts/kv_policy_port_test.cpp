@@ -7,6 +7,7 @@
 
 #include "patchbay/sdk/kv_policy.hpp"
 #include "unit/engine_parts/fake_policies.hpp"
+#include "unit/host/slot_steps.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
@@ -53,10 +54,9 @@ class PortTest : public ::testing::Test {
     }
     const StepReport& report() const { return context.report; }
     void swap_in(std::unique_ptr<host::Component> next) {
-        pending = port.slot().prepare(std::move(next), {.kind = "kv_policy", .name = "next", .version = {},
-                                                        .sha256 = {}, .build = {}, .path = {}});
-        port.slot().post(pending);
-        EXPECT_TRUE(port.slot().exchange(1, 4, [&](const host::Component&) { EXPECT_TRUE(port.adopt()); }));
+        const auto greet = [&](const host::Component&) { EXPECT_TRUE(port.adopt()); };
+        pending = host::testing::put_on_probation(port.slot(), std::move(next), "kv_policy", "next", 1, 4, greet);
+        EXPECT_TRUE(port.slot().previous());
     }
 
     VirtualClock clock;

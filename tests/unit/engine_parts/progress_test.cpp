@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "unit/engine_parts/neighbours.hpp"
+#include "unit/host/slot_steps.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
@@ -58,10 +59,8 @@ TEST(Progress, ASchedulerOnProbationLosesItsSlotAndTheCountBeginsAnew) {
     Bench b;
     b.wait(4);
     Played<FakeScheduler> next = play<FakeScheduler>(kFakeScheduler);
-    const auto swap = b.scheduler.slot().prepare(std::move(next.component), {.kind = "scheduler", .name = "fake",
-                                                 .version = {}, .sha256 = {}, .build = {}, .path = {}});
-    b.scheduler.slot().post(swap);
-    b.scheduler.slot().exchange(b.context.step, 5000, [](const host::Component&) {});
+    const auto swap = host::testing::put_on_probation(b.scheduler.slot(), std::move(next.component), "scheduler",
+                                                      "fake", b.context.step, 5000);
     ASSERT_NE(b.scheduler.slot().previous(), nullptr);
     ASSERT_EQ(b.idle_steps_until_it_fails(1000), 1000);
     EXPECT_TRUE(b.error.empty()) << b.error;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "unit/engine_parts/neighbours.hpp"
+#include "unit/host/slot_steps.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
@@ -303,11 +304,8 @@ TEST(Proposals, OfOneOnProbationThatFailsAreNoneAndItsPredecessorIsBack) {
     b.give({50, 51});
     Played<FakeProposer> next = play<FakeProposer>(kFakeProposer);
     next.policy.proposed = [](ProposeBatch&) { throw Error(PB_FAILED, "it does not want to"); };
-    const auto swap = b.part.slot().prepare(std::move(next.component), {.kind = "proposer", .name = "next",
-                                                                        .version = {}, .sha256 = {}, .build = {},
-                                                                        .path = {}});
-    b.part.slot().post(swap);
-    ASSERT_TRUE(b.part.slot().exchange(1, 4, [](const host::Component&) {}));
+    const auto swap = host::testing::put_on_probation(b.part.slot(), std::move(next.component), "proposer", "next");
+    ASSERT_TRUE(b.part.slot().previous());
     b.part.propose();
     EXPECT_EQ(s.drafts, 0u);
     EXPECT_EQ(b.report().proposer_faults, 0u) << "it is gone";

@@ -5,6 +5,7 @@
 
 #include "unit/engine_parts/fake_policies.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
+#include "unit/host/slot_steps.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
@@ -53,10 +54,7 @@ struct Bench {
     }
     FakeSampler& put_on_probation() {
         Played<FakeSampler> next = play<FakeSampler>(kFakeSampler);
-        swap = port.slot().prepare(std::move(next.component), {.kind = "sampler", .name = "fake", .version = {},
-                                   .sha256 = {}, .build = {}, .path = {}});
-        port.slot().post(swap);
-        port.slot().exchange(1, 100, [](const host::Component&) {});
+        swap = host::testing::put_on_probation(port.slot(), std::move(next.component), "sampler", "fake");
         return next.policy;
     }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "unit/engine_parts/neighbours.hpp"
+#include "unit/host/slot_steps.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
@@ -36,10 +37,8 @@ struct Bench : QueueNeighbours {
     std::string refused(Items items, std::vector<uint64_t> preempted = {}) { // with what text
         Played<FakeScheduler> next = play<FakeScheduler>(kFakeScheduler); // on probation: its fault has a record
         next.policy.plan = gives(std::move(items), std::move(preempted));
-        const auto swap = scheduler.slot().prepare(std::move(next.component), {.kind = "scheduler", .name = "fake",
-                                                   .version = {}, .sha256 = {}, .build = {}, .path = {}});
-        scheduler.slot().post(swap);
-        scheduler.slot().exchange(context.step, 100, [](const host::Component&) {});
+        const auto swap = host::testing::put_on_probation(scheduler.slot(), std::move(next.component), "scheduler",
+                                                          "fake", context.step);
         if (!scheduler.plan()) return "the engine ends";
         if (!scheduler.slot().previous()) return swap->record().reason;
         scheduler.roll_back("test", "");

@@ -27,8 +27,8 @@ struct Bench : RowNeighbours {
     template <class T>
     T& post(host::Slot& slot, const pb_component& type, const char* kind) {
         Played<T> next = play<T>(type);
-        pending = slot.prepare(std::move(next.component), named(kind, "next"));
-        slot.post(pending);
+        pending = slot.line().prepare(std::move(next.component), named(kind, "next"));
+        slot.line().post(pending);
         return next.policy;
     }
     std::vector<SwapState> states() {
@@ -142,7 +142,7 @@ TEST(Swaps, ASamplerWithNothingToRefuseStays) {
 
 TEST(Swaps, ARefusalIsReportedWithTheNextStepAndChangesNoOne) {
     Bench b;
-    const auto refused = b.scheduler.slot().refuse(named("scheduler", "absent"), "find", "there is none");
+    const auto refused = b.scheduler.slot().line().refuse(named("scheduler", "absent"), "find", "there is none");
     b.part.at_boundary(false);
     EXPECT_THAT(b.states(), ElementsAre(SwapState::kRefused));
     EXPECT_EQ(b.plugins[0].name, "fake");
@@ -198,17 +198,18 @@ struct TogetherBench : Bench {
         Played<FakeScheduler> next_scheduler = play<FakeScheduler>(kFakeScheduler);
         Played<FakeSampler> next_sampler = play<FakeSampler>(kFakeSampler);
         const uint64_t number = both.transactions().next_number();
-        swaps = {scheduler.slot().prepare(std::move(next_scheduler.component), named("scheduler", "next"), number),
-                 sampler.slot().prepare(std::move(next_sampler.component), named("sampler", "next"), number)};
+        host::SwapLine &of_scheduler = scheduler.slot().line(), &of_sampler = sampler.slot().line();
+        swaps = {of_scheduler.prepare(std::move(next_scheduler.component), named("scheduler", "next"), number),
+                 of_sampler.prepare(std::move(next_sampler.component), named("sampler", "next"), number)};
         both.transactions().post({{&scheduler_swaps, swaps[0]}, {&learns, swaps[1]}}, 0);
     }
 };
 
 TEST(SwapsTogether, WaitForTheOneThatLearnsInPortions) {
     TogetherBench b;
-    const std::shared_ptr<host::Swap> after = b.scheduler.slot().prepare(
+    const std::shared_ptr<host::Swap> after = b.scheduler.slot().line().prepare(
         std::move(play<FakeScheduler>(kFakeScheduler).component), named("scheduler", "after"));
-    b.scheduler.slot().post(after);
+    b.scheduler.slot().line().post(after);
     for (int boundary = 1; boundary < 3; ++boundary) {
         b.both.at_boundary(false);
         EXPECT_EQ(b.learns.asked, boundary);

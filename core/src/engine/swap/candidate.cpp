@@ -35,8 +35,8 @@ std::shared_ptr<host::Swap> prepare_swap(SwapPort& port, SwapSlot which, const C
     to.kind = name_of(which);
     to.name = in.choice.plugin;
     Constructed candidate = find_and_construct(port, in, to);
-    if (!candidate) return port.slot().refuse(to, candidate.phase, candidate.why, in.transaction);
-    return port.slot().prepare(std::move(candidate.made), to, in.transaction);
+    if (!candidate) return port.slot().line().refuse(to, candidate.phase, candidate.why, in.transaction);
+    return port.slot().line().prepare(std::move(candidate.made), to, in.transaction);
 }
 
 }  // namespace patchbay::engine

@@ -62,7 +62,7 @@ std::shared_ptr<host::Swap> ModelSwaps::prepare(const CandidateInputs& in, const
     to.kind = "model";
     to.name = in.choice.plugin;
     const auto refuse = [&](const std::string& phase, const std::string& why) {
-        return slot_.refuse(to, phase, why, in.transaction);
+        return slot_.line().refuse(to, phase, why, in.transaction);
     };
     Opened opened = open(in, to);
     if (!opened.component) return refuse(opened.component.phase, opened.component.why);
@@ -76,7 +76,7 @@ std::shared_ptr<host::Swap> ModelSwaps::prepare(const CandidateInputs& in, const
         const std::lock_guard lock(mutex_);
         waiting_.insert_or_assign(component.get(), Loaded{*std::move(loaded), opened.identity, alive});
     }
-    return slot_.prepare(std::move(component), to, in.transaction);
+    return slot_.line().prepare(std::move(component), to, in.transaction);
 }
 
 void ModelSwaps::release_unused() {

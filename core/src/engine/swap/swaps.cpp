@@ -25,7 +25,7 @@ Deadline deadline_of(const host::Component& component, const config::SwapSetting
 
 void Swaps::exchange(SwapPort& port) {
     host::Slot& slot = port.slot();
-    for (host::SwapRecord& r : slot.take_reports()) p_.journal.note_refusal(std::move(r));
+    for (host::SwapRecord& r : slot.line().take_reports()) p_.journal.note_refusal(std::move(r));
     if (slot.due() == uint64_t{0}) slot.take();
     const host::Component* const next = slot.candidate();
     if (!next || slot.transaction() > 0) return; // that is the transaction's

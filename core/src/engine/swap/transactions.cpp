@@ -14,10 +14,10 @@ std::string failed_by(const host::SwapRecord& r) {
 void Transactions::post(std::vector<Member> members, uint64_t not_before_ns) {
     const std::lock_guard lock(mutex_);
     for (const Member& m : members) {
-        m.port->slot().post(m.swap, not_before_ns);
+        m.port->slot().line().post(m.swap, not_before_ns);
         const host::SwapRecord r = m.swap->record();
         if (r.state != host::SwapState::kRefused) continue;
-        for (const Member& other : members) other.port->slot().withdraw(other.swap, kTogether, failed_by(r));
+        for (const Member& other : members) other.port->slot().line().withdraw(other.swap, kTogether, failed_by(r));
         return;
     }
     const uint64_t number = members.front().swap->record().transaction;
