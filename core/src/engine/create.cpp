@@ -29,7 +29,7 @@ Result<std::vector<TokenId>> end_tokens(const config::EngineConfig& c, const wei
 Result<uint32_t> model_length(const config::EngineSettings& e, const runner::ModelRunner& runner) {
     const auto how = e.enable_chunked_prefill ? kv::Computed::kInChunks : kv::Computed::kAtOnce;
     const runner::KvMemory& kv = runner.kv();
-    const uint64_t room = kv::longest_sequence(kv.grouping().groups, e.block_size, kv.page_count(), how);
+    const uint64_t room = kv::longest_sequence(kv.grouping().groups, e.block_size, kv.pages().count(), how);
     const uint64_t reach = runner.model().facts().max_position;
     // A prompt that may not be split, and what is recomputed after a preemption, must fit one step.
     const uint64_t step = e.enable_chunked_prefill ? UINT64_MAX : e.max_num_batched_tokens;
@@ -41,7 +41,7 @@ Result<uint32_t> model_length(const config::EngineSettings& e, const runner::Mod
     if (e.max_model_len > room)
         return fail(StatusCode::kInvalid,
                     "max_model_len of " + std::to_string(e.max_model_len) + " tokens does not fit the KV cache of " +
-                    std::to_string(kv.page_count()) + " blocks of " + std::to_string(e.block_size) +
+                    std::to_string(kv.pages().count()) + " blocks of " + std::to_string(e.block_size) +
                     " (raise kv_cache_memory or num_blocks)");
     return e.max_model_len;
 }
@@ -220,7 +220,7 @@ Result<> Engine::Builder::describe() {
     PB_TRY(f.max_model_len, model_length(c_.engine, runner));
     f.vocab_size = runner.model().facts().vocab_size;
     f.hidden_size = runner.passes().hidden_size();
-    f.num_blocks = kv.page_count();
+    f.num_blocks = kv.pages().count();
     f.block_size = c_.engine.block_size;
     f.threads = state_->pool->threads();
     f.page_bytes = kv.page_bytes();
@@ -264,7 +264,7 @@ std::unique_ptr<kv::KvCache> Engine::Builder::make_kv() const {
     auto out = std::make_unique<kv::KvCache>(
         f.num_blocks, f.block_size, caching,
         parts_->identity + "/" + f.weight_dtype + "/" + execution::dtype_word(parts_->model.weights.dtype) + "/" +
-            runner.kv().layers().layout_tag() + "/" + f.draft_model,
+            runner.kv().layers().binding().layout_tag() + "/" + f.draft_model,
         runner.kv().grouping().groups, runner.kv().host_pages().slots());
     if (c_.engine.zero_freed_blocks) out->copies().zero_freed();
     return out;

@@ -116,7 +116,7 @@ class Session {
     Result<> steps(SpokeRanks& ranks, runner::ModelRunner& runner, RankSwaps& swaps,
                    const config::EngineSettings& settings) {
         const pb_model_facts& facts = runner.model().facts();
-        const parallel::StepLimits limits{facts.vocab_size, facts.max_position, runner.kv().page_count(),
+        const parallel::StepLimits limits{facts.vocab_size, facts.max_position, runner.kv().pages().count(),
                                           runner.kv().batch_form(), runner.kv().host_pages().slots(),
                                           settings.zero_freed_blocks};
         parallel::StepRows rows;

@@ -183,7 +183,7 @@ Result<> ModelRunner::Builder::bind_kv() {
     const kv::Grouping whole = kv::group_layers(kept, settings_.block_size);
     PB_CHECK(out_->kv_.bind(own, whole, 0));
     if (!draft_) return {};
-    out_->draft_->kv_.share_pool(out_->kv_);
+    out_->draft_->kv_.share_pages(out_->kv_);
     return out_->draft_->kv_.bind(of_draft, whole, own.kept.size());
 }
 
@@ -205,7 +205,7 @@ Result<> ModelRunner::Builder::allocate_kv() {
     if (settings_.ranks) {
         PB_TRY(pages, settings_.ranks->agree_blocks(pages));
     }
-    PB_CHECK(out_->kv_.layers().allocate(pages));
+    PB_CHECK(out_->kv_.allocate_pages(pages));
     return out_->kv_.allocate_host_pages(settings_);
 }
 
@@ -217,10 +217,10 @@ Result<uint64_t> ModelRunner::Builder::room_for_kv() {
         return fail(StatusCode::kUnsupported, "gpu_memory_utilization: the memory of device '" + device.name +
                     "' is the host's (say kv_cache_memory)");
     if (device.computes() && settings_.max_num_batched_tokens > 0) {
-        PB_CHECK(out_->kv_.layers().allocate(1));
+        PB_CHECK(out_->kv_.allocate_pages(1));
         PB_CHECK(run_largest(out_->passes_, out_->kv_, settings_));
         if (draft_) PB_CHECK(run_largest(out_->draft_->passes_, out_->draft_->kv_, of_draft_));
-        out_->kv_.layers().release();
+        out_->kv_.release_pages();
     }
     return memory_left(device, settings_.gpu_memory_utilization);
 }

@@ -40,7 +40,7 @@ Result<> ForwardPass::compute(const pb_forward& forward, uint64_t& ns) const {
 }
 
 void ForwardPass::fill_placeholders(const Batch& batch, const PlacedInputs& inputs, const pb_tensor& sampled) const {
-    const auto ids = batch.ids();
+    const auto& ids = batch.arrays().ids;
     if (std::none_of(ids.begin(), ids.end(), [](int32_t id) { return id < 0; })) return;
     const pb_ops& ops = c_.device.ops;
     if (!ops.fill_placeholders) return; // nothing is computed from them

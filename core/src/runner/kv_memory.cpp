@@ -50,19 +50,25 @@ Result<> KvMemory::allocate_host_pages(const RunnerSettings& settings) {
         return fail(StatusCode::kInvalid,
                     "swap_space of " + std::to_string(space) + " bytes holds no block (one takes " +
                     std::to_string(page_bytes()) + " bytes)");
-    return host_pages_.allocate(static_cast<uint32_t>(std::min(slots, kMaxSlots)), page_bytes(), layers_.page(0));
+    return host_pages_.allocate(static_cast<uint32_t>(std::min(slots, kMaxSlots)), page_bytes(), pages_->page(0));
+}
+
+pb_kv_view KvMemory::view(uint32_t layer, const float* sinks) const {
+    uint8_t* const first = pages_->page(0);
+    return {sizeof(pb_kv_view), 0, first ? first + grouping().layers[layer].offset : nullptr, page_bytes(),
+            pages_->count(), layer, sinks};
 }
 
 Result<> KvMemory::copy(const kv::PageCopy& page) {
     if (page.way == kv::Way::kZeroPage || page.way == kv::Way::kZeroSlot) return clear(page);
-    if (page.way == kv::Way::kToHost) return host_pages_.copy(page.way, page.to, layers_.page(page.from));
-    if (page.way == kv::Way::kToDevice) return host_pages_.copy(page.way, page.from, layers_.page(page.to));
-    return device_.plugin.checked<&pb_device::copy_page>(layers_.page(page.to), layers_.page(page.from), page_bytes());
+    if (page.way == kv::Way::kToHost) return host_pages_.copy(page.way, page.to, pages_->page(page.from));
+    if (page.way == kv::Way::kToDevice) return host_pages_.copy(page.way, page.from, pages_->page(page.to));
+    return device_.plugin.checked<&pb_device::copy_page>(pages_->page(page.to), pages_->page(page.from), page_bytes());
 }
 
 Result<> KvMemory::clear(const kv::PageCopy& what) {
     if (what.way == kv::Way::kZeroSlot) return host_pages_.copy(kv::Way::kToHost, what.to, zero_page_);
-    return device_.plugin.checked<&pb_device::copy_page>(layers_.page(what.to), zero_page_, page_bytes());
+    return device_.plugin.checked<&pb_device::copy_page>(pages_->page(what.to), zero_page_, page_bytes());
 }
 
 }  // namespace patchbay::runner

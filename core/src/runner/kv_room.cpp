@@ -21,7 +21,7 @@ Result<> run_largest(Passes& passes, const KvMemory& kv, const RunnerSettings& s
     if (passes.hidden_size() > 0) largest.want_hidden({0, largest.tokens()}); // for embeddings
     largest.finish();
     const uint64_t listed = uint64_t{sequences} * blocks * form.token_groups;
-    PB_CHECK(passes.reserve({largest.tokens(), sequences, largest.logit_rows().size(), listed}));
+    PB_CHECK(passes.reserve({largest.tokens(), sequences, largest.arrays().logit_rows.size(), listed}));
     if (const auto done = passes.forward(largest); !done)
         return fail(StatusCode::kExhausted,
                     "gpu_memory_utilization, a pass over " + std::to_string(largest.tokens()) + " tokens: " +

@@ -63,9 +63,9 @@ void LayerCalls::attend(uint32_t layer, const pb_tensor* out, const pb_tensor* q
         return;
     }
     if (!c_.device.computes()) return capturing_ ? void() : charge(layer, false);
-    const KvLayers::BoundAttention& bound = *layers.bound_of(layer);
+    const BoundAttention& bound = *layers.bound_of(layer);
     const pb_attention_batch& batch = inputs_.attention(bound.group);
-    const pb_kv_view view = layers.view(layer, c_.weights.sinks.of(layer));
+    const pb_kv_view view = c_.kv.view(layer, c_.weights.sinks.of(layer));
     const host::Component& attention = c_.attention.component();
     if (k) timed(c_.clock, times_.attention_append, [&] {
         host::call<&pb_attention::append_kv>(attention, bound.self, &batch, &view, k, v);
@@ -80,7 +80,7 @@ void LayerCalls::charge(std::span<const uint32_t> attended) {
 }
 
 void LayerCalls::charge(uint32_t layer, bool in_graph) {
-    const KvLayers::BoundAttention& bound = *c_.kv.layers().bound_of(layer);
+    const BoundAttention& bound = *c_.kv.layers().bound_of(layer);
     pb_cost cost = sized<pb_cost>();
     pb_attention_batch batch = inputs_.attention(bound.group);
     if (!c_.kv.layers().keeps_its_own(layer)) { // nothing is appended
@@ -98,7 +98,7 @@ void LayerCalls::state(void* self, uint32_t layer, pb_state* out) {
     if (!calls.keeps(layer, kv::GroupKind::kRecurrent)) return;
     const KvLayers& layers = calls.c_.kv.layers();
     pb_state state = calls.inputs_.states(layers.group_of(layer));
-    const pb_kv_view view = layers.view(layer, nullptr);
+    const pb_kv_view view = calls.c_.kv.view(layer, nullptr);
     state.data = view.data;
     state.page_stride = view.page_stride;
     state.page_count = view.page_count;
@@ -107,7 +107,7 @@ void LayerCalls::state(void* self, uint32_t layer, pb_state* out) {
 
 Result<> LayerCalls::plan_attention() {
     const host::Component& attention = c_.attention.component();
-    for (const KvLayers::BoundAttention& bound : c_.kv.layers().bound())
+    for (const BoundAttention& bound : c_.kv.layers().binding().all())
         PB_CHECK(attention.check(timed(c_.clock, times_.attention_plan, [&] {
             return host::call<&pb_attention::plan>(attention, bound.self, &inputs_.attention(bound.group),
                                                    bound.plan_buffer);

@@ -40,12 +40,12 @@ void PassGraphs::open(const RunnerSettings& settings) {
 }
 
 void PassGraphs::renew() {
-    scope_.attention = c_.kv.layers().graphs();
+    scope_.attention = c_.kv.layers().binding().graphs();
     scope_.identity.clear();
     const host::Component* const parts[] = {c_.device.plugin.component.get(), &c_.model.component(),
                                             &c_.attention.component()};
     for (const host::Component* part : parts) scope_.identity += host::Registry::identity(*part).sha256 + "/";
-    scope_.identity += c_.kv.layers().layout_tag();
+    scope_.identity += c_.kv.layers().binding().layout_tag();
     cache_ = std::make_unique<GraphCache>(settings_, scope_, [device = &c_.device.plugin](pb_graph* graph) {
         device->call<&pb_device_graphs::graph_free>(graph);
     });
@@ -53,7 +53,7 @@ void PassGraphs::renew() {
 
 GraphChoice PassGraphs::choose(const Batch& batch) {
     GraphChoice choice =
-        cache_->choose({batch.tokens(), batch.sequences(), static_cast<uint32_t>(batch.logit_rows().size()),
+        cache_->choose({batch.tokens(), batch.sequences(), static_cast<uint32_t>(batch.arrays().logit_rows.size()),
                         batch.max_query_len()});
     if (choice.bucket) {
         padded_ = batch;

@@ -6,7 +6,7 @@ namespace patchbay::runner {
 namespace {
 
 PassInputs::Sizes sizes_of(const Batch& batch) {
-    return {batch.tokens(), batch.sequences(), batch.logit_rows().size(), batch.blocks().size()};
+    return {batch.tokens(), batch.sequences(), batch.arrays().logit_rows.size(), batch.pages().blocks().size()};
 }
 
 }  // namespace
@@ -37,13 +37,14 @@ Result<> PassInputs::make_room_for(const Batch& batch) {
 
 Result<PlacedInputs> PassInputs::place(const Batch& batch, const std::optional<GraphBucket>& bucket) {
     memory_.clear();
-    PlacedInputs inputs{place(batch.ids()), place(batch.positions()), place(batch.logit_rows()), {}, batch.draft_step};
-    if (c_.hidden.goes_on_from) inputs.features = place(batch.features());
-    const pb_tensor starts = place(batch.query_starts()), lengths = place(batch.seq_lens());
+    const BatchArrays& arrays = batch.arrays();
+    PlacedInputs inputs{place(arrays.ids), place(arrays.positions), place(arrays.logit_rows), {}, batch.draft_step};
+    if (c_.hidden.goes_on_from) inputs.features = place(arrays.features);
+    const pb_tensor starts = place(arrays.query_starts), lengths = place(arrays.seq_lens);
     place_states(batch, starts);
     place_attention(batch, bucket, inputs, starts, lengths);
     if (!c_.device.has_own_memory()) return inputs;
-    const int32_t* const blocks = memory_.place(batch.blocks());
+    const int32_t* const blocks = memory_.place(batch.pages().blocks());
     for (pb_attention_batch& b : batches_) b.device.blocks = blocks;
     PB_CHECK(memory_.send());
     return inputs;
@@ -78,10 +79,10 @@ void PassInputs::place_states(const Batch& batch, const pb_tensor& query_starts)
     pb_state common{};
     common.struct_size = sizeof common;
     common.query_starts = query_starts;
-    common.is_first_chunk = place(batch.is_first_chunk());
+    common.is_first_chunk = place(batch.arrays().is_first_chunk);
     for (uint32_t g = 0; g < form.state_groups; ++g) {
         states_[g] = common;
-        states_[g].pages = place(batch.state_pages(form.token_groups + g));
+        states_[g].pages = place(batch.pages().state_pages(form.token_groups + g));
     }
 }
 

@@ -27,7 +27,7 @@ class Scorer {
   public:
     Scorer(runner::ModelRunner& runner, uint32_t block_size)
         : runner_(runner), vocab_(runner.model().facts().vocab_size),
-          cache_(runner.kv().page_count(), block_size, kv::PrefixCaching::kOff, "", runner.kv().grouping().groups) {}
+          cache_(runner.kv().pages().count(), block_size, kv::PrefixCaching::kOff, "", runner.kv().grouping().groups) {}
 
     Result<> add(std::span<const int32_t> window) {
         kv::BlockTable table;

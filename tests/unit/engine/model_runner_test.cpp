@@ -314,7 +314,7 @@ TEST(ModelRunner, OverwritesPagesAndSlotsWithZeros) {
     runner::ModelRunner& r = **made;
     EXPECT_GT(r.kv().host_pages().ns_a_page(), 0);
     const auto bytes = [&](kv::BlockId id) {
-        const auto* const first = static_cast<const uint8_t*>(r.kv().page(id));
+        const auto* const first = r.kv().pages().page(id);
         return std::vector<uint8_t>(first, first + r.kv().page_bytes());
     };
     const std::vector<uint8_t> zeros(r.kv().page_bytes());

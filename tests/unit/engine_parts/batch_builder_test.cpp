@@ -14,9 +14,9 @@ using ::testing::IsEmpty;
 struct Bench : RowNeighbours {
     explicit Bench(World w = {}) : RowNeighbours(std::move(w)) {}
 
-    std::vector<int32_t> ids() const { return list(builder.input().batch.ids()); }
-    std::vector<int32_t> positions() const { return list(builder.input().batch.positions()); }
-    std::vector<int32_t> logit_rows() const { return list(builder.input().batch.logit_rows()); }
+    std::vector<int32_t> ids() const { return list(builder.input().batch.arrays().ids); }
+    std::vector<int32_t> positions() const { return list(builder.input().batch.arrays().positions); }
+    std::vector<int32_t> logit_rows() const { return list(builder.input().batch.arrays().logit_rows); }
     const std::vector<pb_sample_row>& sampled() const { return builder.rows().rows; }
 
     BatchBuilder builder{{form, kv, rows, constraints, prompt_logprobs, pooling, branches, draft_kv, kVocab, context}};

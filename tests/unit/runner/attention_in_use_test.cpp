@@ -87,9 +87,9 @@ TEST_F(AttentionInUseTest, ReadsPagesOfTheSameLayout) {
 TEST_F(AttentionInUseTest, DoesNotReadPagesOfAnotherLayout) {
     played(*other_).tag = "B";
     EXPECT_FALSE(*in_use_.use(*other_));
-    EXPECT_EQ(target_.layout_tag(), "B");
+    EXPECT_EQ(target_.binding().layout_tag(), "B");
     EXPECT_TRUE(in_use_.use(first_)); // which is bound still
-    EXPECT_EQ(target_.layout_tag(), "A");
+    EXPECT_EQ(target_.binding().layout_tag(), "A");
     EXPECT_EQ(first().bound, 2);
 }
 
