@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -120,12 +121,20 @@ int run_to_end(ServeOptions& o) {
     return kFailed;
 }
 
+// "trace.2.json" after the second restart: what the servers before it have written stays.
+std::string trace_file_of(const std::filesystem::path& file, uint32_t restarts) {
+    if (file.empty() || restarts == 0) return file;
+    const std::string name = file.stem().string() + "." + std::to_string(restarts) + file.extension().string();
+    return file.parent_path() / name;
+}
+
 int run_supervised(ServeOptions& o) {
     const Result<int> code =
         supervise(o.server.http.host, o.server.http.port, [&o](const Supervised& given) {
             o.server.http.listener = given.listener;
             o.server.ledger = given.ledger;
             o.choices = given.choices;
+            o.trace_file = trace_file_of(o.trace_file, given.restarts);
             return run_to_end(o);
         });
     if (code) return *code;

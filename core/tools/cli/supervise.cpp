@@ -136,7 +136,7 @@ Result<int> supervise(const std::string& host, uint16_t port, const std::functio
     PB_TRY(const Descriptor listener, listen_on(host, port));
     serve::SlotHistory history;
     pass_on_signals();
-    for (;;) {
+    for (uint32_t restarts = 0;; ++restarts) {
         PB_TRY(Pipe ledger, Pipe::open());
         PB_TRY(Pipe crash, Pipe::open());
         history.begin_process();
@@ -146,8 +146,9 @@ Result<int> supervise(const std::string& host, uint16_t port, const std::functio
         if (child == 0) {
             const int crash_fd = crash.theirs.release();
             auto writer = std::make_shared<serve::SlotLedger>(ledger.theirs.release(), history.crashed());
-            return be_the_server({fcntl(listener.get(), F_DUPFD_CLOEXEC, 0), std::move(writer), history.choices()},
-                                 crash_fd, serve);
+            const Supervised given{fcntl(listener.get(), F_DUPFD_CLOEXEC, 0), std::move(writer), history.choices(),
+                                   restarts};
+            return be_the_server(given, crash_fd, serve);
         }
         child_of_signals = child;
         ledger.theirs.reset();

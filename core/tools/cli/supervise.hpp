@@ -15,6 +15,7 @@ struct Supervised { // what the server gets, in a process of its own
     int listener;   // a socket that listens
     std::shared_ptr<serve::SlotLedger> ledger;
     serve::SlotHistory::Choices choices; // in place of the configured ones
+    uint32_t restarts = 0;               // of the server before it
 };
 
 // Calls `serve` in a child process, again and again, until it ends otherwise than in a plugin's call: then its exit
