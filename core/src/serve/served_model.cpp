@@ -59,7 +59,7 @@ Result<> read_template(ServedModel& out, const fs::path& folder, const std::stri
                           "tokenizer_config.json; name a file by --chat-template";
         return {};
     }
-    PB_TRY(out.chat_template, text::ChatTemplate::parse(source, name));
+    PB_TRY(out.chat_template, refused_as(StatusCode::kInvalid, text::ChatTemplate::parse(source, name)));
     return {};
 }
 

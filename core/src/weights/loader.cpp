@@ -120,7 +120,8 @@ bool LoadMemory::at_least(size_t bytes) {
 }
 
 Result<WeightSource> WeightSource::from_folder(const std::filesystem::path& folder) {
-    PB_TRY(std::shared_ptr<const Checkpoint> checkpoint, Checkpoint::open(folder));
+    PB_TRY(std::shared_ptr<const Checkpoint> checkpoint,
+           refused_as(StatusCode::kInvalid, Checkpoint::open(folder)));
     std::error_code error;
     if (is_gguf(folder) || !std::filesystem::exists(folder / "config.json", error)) return from_checkpoint(checkpoint);
     PB_TRY(const FlatConfig config, read_model_config(folder));
