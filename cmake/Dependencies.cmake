@@ -13,6 +13,8 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(NCURSESW REQUIRED IMPORTED_TARGET ncursesw)   # libncurses-dev
+# Its -D_DEFAULT_SOURCE says less than the _GNU_SOURCE of C++ compilers, and would part its users from common headers.
+set_property(TARGET PkgConfig::NCURSESW PROPERTY INTERFACE_COMPILE_OPTIONS "")
 # Debian's GlooConfig has no version to ask for. Without it the CPU device is one rank and says so.
 find_package(Gloo QUIET)   # libgloo-dev
 if(NOT TARGET gloo)

@@ -1,7 +1,8 @@
 # Most files of these folders take longer to read their headers (HTTP, JSON, options, spans of plugins' tables) than to
 # compile their own lines: up to six files of a folder are compiled at once. Off in the sanitizers' builds, which so
 # show that each file compiles alone. docs/decisions/0070 has the measurements.
-option(PATCHBAY_TOGETHER "Compile several files of a folder at once" ON)
+# What most of them read is compiled once, for each way of compiling (patchbay_precompiled()).
+option(PATCHBAY_TOGETHER "Compile several files of a folder at once, and common headers beforehand" ON)
 
 # patchbay_sources(<result> <target> <root> <source>...): what the target compiles, sources or files that include several
 # of one folder, found from <root>. What they include is named as from any other checkout, for the compiler cache.
@@ -42,6 +43,38 @@ function(patchbay_sources result target root)
     set(${result} ${joined} PARENT_SCOPE)
 endfunction()
 
+# patchbay_precompiled(<name> <header> [PROGRAM] [DEPS …] [OPTIONS …]): a target whose common headers others may use, if they are
+# compiled alike: with the same options and definitions, as libraries or, with PROGRAM, as programs.
+function(patchbay_precompiled name header)
+    cmake_parse_arguments(PARSE_ARGV 2 arg "PROGRAM" "" "DEPS;OPTIONS")
+    if(NOT PATCHBAY_TOGETHER)
+        return()
+    endif()
+    file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp" CONTENT "int main() {}\n")
+    if(arg_PROGRAM)
+        add_executable(${name} EXCLUDE_FROM_ALL "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp")
+    else()
+        add_library(${name} OBJECT EXCLUDE_FROM_ALL "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp")
+    endif()
+    target_link_libraries(${name} PRIVATE spdlog::spdlog nlohmann_json::nlohmann_json ${arg_DEPS})
+    target_compile_options(${name} PRIVATE ${arg_OPTIONS})
+    target_precompile_headers(${name} PRIVATE "${PROJECT_SOURCE_DIR}/cmake/${header}")
+endfunction()
+
+# Sources in C, and those with options of their own, must have SKIP_PRECOMPILE_HEADERS.
+function(patchbay_use_precompiled target name)
+    if(NOT PATCHBAY_TOGETHER)
+        return()
+    endif()
+    target_precompile_headers(${target} REUSE_FROM ${name})
+    # For the cache; and GCC 12's false warnings of the standard library, which it takes for the target's own then.
+    set(gnu -fpch-preprocess -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:${gnu}>")
+endfunction()
+
+patchbay_precompiled(precompiled precompiled.hpp)
+patchbay_precompiled(precompiled_quick precompiled.hpp OPTIONS $<$<CONFIG:RelWithDebInfo>:-O1>)
+
 # How the target is compiled. Warned of only where files are compiled alone: names of one file that another one hides,
 # and types of an unnamed namespace in what the compiler takes for a header, which are no fault between files that are
 # compiled at once. QUICK: a quarter faster, for what is in no step (options, tables, checks).
@@ -70,7 +103,13 @@ function(patchbay_module name)
             patchbay_sources(sources patchbay_${name} "${CMAKE_CURRENT_SOURCE_DIR}" ${sources})
         endif()
         add_library(patchbay_${name} STATIC ${sources} ${arg_ALONE})
+        set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
         patchbay_compile_options(patchbay_${name} ${how})
+        if(arg_QUICK)
+            patchbay_use_precompiled(patchbay_${name} precompiled_quick)
+        else()
+            patchbay_use_precompiled(patchbay_${name} precompiled)
+        endif()
         set(scope PUBLIC)
     else()
         add_library(patchbay_${name} INTERFACE)
@@ -99,6 +138,7 @@ function(patchbay_unit_tests name folder)
     endif()
     add_executable(${name} ${sources})
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/core/src")
-    target_link_libraries(${name} PRIVATE ${arg_DEPS} test_paths GTest::gmock_main GTest::gmock GTest::gtest)
+    target_link_libraries(${name} PRIVATE ${arg_DEPS} spdlog::spdlog test_paths GTest::gmock_main GTest::gmock GTest::gtest)
+    patchbay_use_precompiled(${name} precompiled_tests)
     patchbay_discover_tests(${name})
 endfunction()
