@@ -10,7 +10,7 @@ import tarfile
 import tempfile
 
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
-LARGEST = 24 << 20  # bytes of the archive: with the tree it is to stay under 64 MiB
+LARGEST = 22 << 20  # bytes of the archive: with the tree it is to stay under 64 MiB
 ARCHIVE = "third-party.tar.xz"
 PROGRAMS = "programs.tar.xz"
 BUILT = ("patchbay", "patchbay-probe", "test_cuda_gpu", "bench_cuda_kernels", "golden_test")
