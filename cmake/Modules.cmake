@@ -43,8 +43,8 @@ function(patchbay_sources result target root)
     set(${result} ${joined} PARENT_SCOPE)
 endfunction()
 
-# patchbay_precompiled(<name> <header> [PROGRAM] [DEPS …] [OPTIONS …]): a target whose common headers others may use, if they are
-# compiled alike: with the same options and definitions, as libraries or, with PROGRAM, as programs.
+# patchbay_precompiled(<name> <header> [PROGRAM] [DEPS …] [OPTIONS …]): a target whose common headers others may use, if
+# they are compiled alike: with the same options and definitions, as libraries or, with PROGRAM, as programs.
 function(patchbay_precompiled name header)
     cmake_parse_arguments(PARSE_ARGV 2 arg "PROGRAM" "" "DEPS;OPTIONS")
     if(NOT PATCHBAY_TOGETHER)

@@ -131,7 +131,7 @@ def check_swap_and_set(screen, admin):
     screen.wait("line for settings", r"to sjf KEY=VALUE")
     screen.keys("-l", "ageing=3")
     screen.keys("Enter")
-    screen.wait("answer", r"swap scheduler fcfs to sjf: committed \(step \d+, pause ")
+    screen.wait("answer", r"swap scheduler fcfs to sjf: (committed \(step \d+, pause |on probation)")  # if idle just then
     assert in_slot(admin, "scheduler") == "sjf"
     screen.wait("plugin in the table", r"scheduler +sjf")
     screen.keys("e")

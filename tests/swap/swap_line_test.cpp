@@ -41,7 +41,7 @@ TEST_F(SwapLineTest, IsLeftInTheOrderInWhichItWasEntered) {
 TEST_F(SwapLineTest, WaitsForTheTimeOfTheFirst) {
     post("later", 500);
     post("now");
-    EXPECT_FALSE(line.due()) << "nobody overtakes";
+    EXPECT_FALSE(line.due()) << "the second one does not overtake the first";
     clock.advance_ns(500);
     EXPECT_EQ(line.due(), 0u);
 }

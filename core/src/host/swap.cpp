@@ -15,8 +15,10 @@ std::string SwapRecord::text() const {
     return out;
 }
 
+namespace {
+
 // A call's failure names kind, component and call; so does the record that it goes into.
-static std::string bare(std::string text, const SwapRecord& r, const std::string& call) {
+std::string bare(std::string text, const SwapRecord& r, const std::string& call) {
     for (const Identity* who : {&r.to, &r.from}) {
         const std::string subject = r.kind + " '" + who->name + "'";
         if (!text.starts_with(subject)) continue;
@@ -26,6 +28,8 @@ static std::string bare(std::string text, const SwapRecord& r, const std::string
     }
     return text;
 }
+
+}  // namespace
 
 void SwapRecord::end(SwapState how, const std::string& in_phase, const std::string& why) {
     state = how;

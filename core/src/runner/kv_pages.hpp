@@ -19,7 +19,6 @@ class KvPages {
     void release();                                         // none is left
 
     uint32_t count() const { return count_; }
-    uint64_t page_bytes() const { return page_bytes_; }
     uint8_t* page(kv::BlockId id) const { // null on a device that computes nothing
         return memory_ ? static_cast<uint8_t*>(memory_) + static_cast<uint64_t>(id) * page_bytes_ : nullptr;
     }

@@ -1,5 +1,7 @@
 #include "serve/model_routes.hpp"
 
+#include <functional>
+
 #include "base/printable.hpp"
 #include "serve/generation_request.hpp"
 #include "serve/reply.hpp"
@@ -18,6 +20,10 @@ class ModelRoutes {
     void detokenize(const ExchangePtr&) const;
 
   private:
+    using Reply = std::function<Json(Fields&, const Json& body, const ServedModel&)>; // of no matter where it refuses
+    // Answers what the body asks of the model's tokenizer, off the threads that serve connections.
+    void offload(const ExchangePtr&, Reply) const;
+
     const ModelGate& gate_;
     const Routes& routes_;
 };
@@ -43,43 +49,45 @@ void ModelRoutes::models(const ExchangePtr& exchange) const {
     routes_.answer(exchange, {200, dumped({{"object", "list"}, {"data", std::move(list)}})});
 }
 
-void ModelRoutes::tokenize(const ExchangePtr& exchange) const {
-    exchange->offload([this, exchange, serving = gate_.serving()] {
-        const ServedModel& model = serving->model;
+void ModelRoutes::offload(const ExchangePtr& exchange, Reply reply) const {
+    exchange->offload([this, exchange, serving = gate_.serving(), reply = std::move(reply)] {
         const auto body = parse_body(exchange->request().body);
         if (!body) return routes_.refuse(exchange, body.failure());
-        if (!model.tokenizer)
+        if (!serving->model.tokenizer)
             return routes_.refuse(exchange, fail(StatusCode::kUnsupported, "the model has no tokenizer"));
-        Fields f(*body);
+        Fields fields(*body);
+        const Json out = reply(fields, *body, serving->model);
+        if (const auto& refusal = fields.refusal())
+            return routes_.refuse(exchange, refusal->failure, refusal->param);
+        routes_.answer(exchange, {200, dumped(out)});
+    });
+}
+
+void ModelRoutes::tokenize(const ExchangePtr& exchange) const {
+    offload(exchange, [](Fields& f, const Json& body, const ServedModel& model) -> Json {
         std::string text;
         bool special = !f.has("messages"), strings = false;
         f.read("add_special_tokens", special);
         f.read("return_token_strs", strings);
         if (f.has("messages")) {
-            RenderedChat chat = render_chat(*body, model);
+            RenderedChat chat = render_chat(body, model);
             f.keep(std::move(chat.refusal));
             text = std::move(chat.text);
         } else if (f.has("prompt")) f.read("prompt", text);
         else f.refuse("prompt", "is missing, expected it or 'messages'");
-        if (const auto& refusal = f.refusal()) return routes_.refuse(exchange, refusal->failure, refusal->param);
+        if (f.refusal()) return {};
         const auto tokens = special ? model.tokenizer->encode(text) : model.tokenizer->encode_inside(text);
         Json out{{"count", tokens.size()}, {"max_model_len", model.max_model_len}, {"tokens", tokens}};
         if (strings) {
             Json& list = out["token_strs"] = Json::array();
             for (const engine::TokenId id : tokens) list.push_back(std::string(model.tokenizer->token_bytes(id)));
         }
-        routes_.answer(exchange, {200, dumped(out)});
+        return out;
     });
 }
 
 void ModelRoutes::detokenize(const ExchangePtr& exchange) const {
-    exchange->offload([this, exchange, serving = gate_.serving()] {
-        const ServedModel& model = serving->model;
-        const auto body = parse_body(exchange->request().body);
-        if (!body) return routes_.refuse(exchange, body.failure());
-        if (!model.tokenizer)
-            return routes_.refuse(exchange, fail(StatusCode::kUnsupported, "the model has no tokenizer"));
-        Fields f(*body);
+    offload(exchange, [](Fields& f, const Json&, const ServedModel& model) -> Json {
         std::vector<engine::TokenId> tokens;
         if (!f.has("tokens")) f.refuse("tokens", "is missing");
         f.read("tokens", tokens);
@@ -87,8 +95,8 @@ void ModelRoutes::detokenize(const ExchangePtr& exchange) const {
             if (id < 0 || static_cast<uint32_t>(id) >= model.vocab_size)
                 f.refuse("tokens",
                          "token " + std::to_string(id) + ", expected 0 to " + std::to_string(model.vocab_size - 1));
-        if (const auto& refusal = f.refusal()) return routes_.refuse(exchange, refusal->failure, refusal->param);
-        routes_.answer(exchange, {200, dumped({{"prompt", model.tokenizer->decode(tokens)}})});
+        if (f.refusal()) return {};
+        return {{"prompt", model.tokenizer->decode(tokens)}};
     });
 }
 

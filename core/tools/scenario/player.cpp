@@ -101,7 +101,7 @@ void Player::engine_step() {
     if (!course_.difference()) check(*report);
 }
 
-// What no file has to say: all that a step was given is used, and what has ended leaves no page behind.
+// What no file has to say: all that a step was given is used, and the pages of what has ended are free.
 void Player::check(const engine::StepReport& report) {
     if (step_.output) {
         const Texts& tokens = std::get<step::Output>(step_.output->what).tokens;

@@ -36,6 +36,11 @@ class Loader : public ModelFolder {
     }
 };
 
+TEST_F(Loader, calls_a_file_that_is_no_checkpoint_invalid) {
+    write("model.safetensors", "this is a text file, named as if it were not");
+    EXPECT_EQ(WeightSource::from_folder(folder).code(), StatusCode::kInvalid);
+}
+
 TEST_F(Loader, fuses_parts_along_rows_and_fills_the_bias_of_a_part_without_one_with_zeros) {
     const auto from = source({counting("q", {2, 2}, 0), counting("k", {1, 2}, 10), counting("k.bias", {1}, 7)});
     const auto weight = from.load(spec(2, {part("q", 2), part("k", 1, "k.bias")}), {PB_F32}, 0, 1);
