@@ -34,7 +34,9 @@ pb_tensor rows_of(pb_tensor t, int64_t begin, int64_t end) {
 
 void multiply_laid(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const PackedMatrix& w) {
     const Table& table = table_of(machine.isa);
-    const auto kernel = w.dtype() == PB_BF16 ? table.block_bf16 : table.block_f32;
+    const auto kernel = w.dtype() == PB_BF16  ? table.block_bf16
+                        : w.dtype() == PB_FP8 ? table.block_fp8
+                                              : table.block_f32;
     const int64_t rows = x.shape[0], cols = w.cols(), panels = w.panels();
     const Blocks blocks(rows, cols, table.block_rows);
 
@@ -65,6 +67,7 @@ void multiply_laid(const Machine& machine, const pb_tensor& out, const pb_tensor
                          .begin = 0,
                          .end = 0,
                          .panels = w.panel(first),
+                         .panel = panel_shape(w),
                          .panel_count = panels * (range + 1) / ranges - first,
                          .bias = w.bias() ? w.bias() + column : nullptr,
                          .out = row_of(out, top) + column,

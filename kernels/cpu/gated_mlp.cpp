@@ -8,8 +8,8 @@ void gated_mlp(const Machine& machine, Scratch& rows, const pb_tensor& out, cons
                const PackedMatrix& gate_up, const PackedMatrix& down, Gate gate) {
     const int64_t count = x.shape[0], n = down.cols();
     if (count == 0) return;
-    const bool bf16 = gate_up.dtype() == PB_BF16 && down.dtype() == PB_BF16;
-    const TileTable* tiles = bf16 ? tiles_of(machine.isa) : nullptr;
+    const auto takes_tiles = [](const PackedMatrix& w) { return w.dtype() == PB_BF16 || w.dtype() == PB_FP8; };
+    const TileTable* tiles = takes_tiles(gate_up) && takes_tiles(down) ? tiles_of(machine.isa) : nullptr;
     if (tiles && n % tiles->depth == 0 && n % gate_up.columns() == 0)
         return gated_mlp_tiles(machine, *tiles, out, x, gate_up, down,
                                gate == Gate::kSilu ? TileGateKind::kSilu : TileGateKind::kGeluTanh);

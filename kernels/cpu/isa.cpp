@@ -36,10 +36,17 @@ bool has_amx() {
 #endif
 }
 
+#if defined(__x86_64__)
+bool has_f16c() { // which clang 14 cannot be asked for
+    unsigned int a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
 // __builtin_cpu_supports also asks whether the operating system saves the registers.
 bool machine_has(Isa isa) {
 #if defined(__x86_64__)
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     if (isa == Isa::Avx2) return avx2;
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f");
     if (isa == Isa::Avx512) return avx512;

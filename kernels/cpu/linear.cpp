@@ -13,7 +13,9 @@ constexpr int64_t kPanelBlock = 4; // panels that the one-row kernel reads at on
 // Few rows in vectors: they wait for the weights.
 void linear_rows(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const PackedMatrix& w) {
     const Table& table = table_of(machine.isa);
-    const auto kernel = w.dtype() == PB_BF16 ? table.linear_bf16 : table.linear_f32;
+    const auto kernel = w.dtype() == PB_BF16  ? table.linear_bf16
+                        : w.dtype() == PB_FP8 ? table.linear_fp8
+                                              : table.linear_f32;
     const int64_t panels = w.panels(), panel_blocks = ceil_div(panels, kPanelBlock);
     const int64_t tasks = std::min(wanted_tasks(machine.workers, kFewRows, w.rows() * w.cols()), panel_blocks);
     // A task a thread: equal parts, though some panels are then read by less than kPanelBlock, and what is over goes to
@@ -27,6 +29,7 @@ void linear_rows(const Machine& machine, const pb_tensor& out, const pb_tensor& 
                 .rows = x.shape[0],
                 .cols = w.cols(),
                 .panels = w.panel(first),
+                .panel = panel_shape(w),
                 .panel_count = last - first,
                 .bias = w.bias() ? w.bias() + column : nullptr,
                 .out = row_of(out, 0) + column,
@@ -40,7 +43,7 @@ void linear_rows(const Machine& machine, const pb_tensor& out, const pb_tensor& 
 void linear(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const PackedMatrix& w) {
     if (x.shape[0] == 0) return;
     if (w.quantised()) return linear_quantised(machine, out, x, *w.quantised());
-    const TileTable* tiles = w.dtype() == PB_BF16 ? tiles_of(machine.isa) : nullptr;
+    const TileTable* tiles = w.dtype() != PB_F32 ? tiles_of(machine.isa) : nullptr;
     if (tiles) linear_tiles(machine, *tiles, out, x, w);
     else if (x.shape[0] <= kFewLinearRows) linear_rows(machine, out, x, w);
     else linear_blocks(machine, out, x, w);

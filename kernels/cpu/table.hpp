@@ -7,10 +7,16 @@
 
 namespace patchbay::kernels {
 
+struct PanelShape { // of a packed matrix; see docs/cpu-device.md
+    int64_t bytes;                 // from a panel to the next one
+    int64_t group, scale_bytes;    // of fp8: K that share a scale, and how many bytes of scales come first; else 0
+};
+
 struct LinearPart { // out (rows, width) = x (rows, cols) · panels + bias
     const float* x;
     int64_t x_stride, rows, cols;
     const void* panels;    // the first of this part
+    PanelShape panel;
     int64_t panel_count;
     const float* bias;     // of the first panel's columns, padded; nullptr: none
     float* out;            // at the first panel's columns
@@ -24,6 +30,7 @@ struct LinearBlock { // the same for many rows, over a part of K
     int64_t rows, cols;    // rows: the last tile may have fewer
     int64_t begin, end;    // of K; begin is even. From 0 on sums start at 0, else at the values in `out`.
     const void* panels;
+    PanelShape panel;
     int64_t panel_count;
     const float* bias;     // added if `end` is `cols`
     float* out;
@@ -43,6 +50,7 @@ struct TilePart { // the same, with rows of x as round_rows() lays them and K pa
     const uint16_t* x;     // of the first row, which is a multiple of TileTable::side
     int64_t rows, depth;   // rows: fastest up to TileTable::near_rows(); depth: a multiple of TileTable::depth
     const uint8_t* panels;
+    PanelShape panel;
     int64_t panel_count;   // with a gate: of gates
     const float* bias;
     float* out;            // with a gate: nullptr
@@ -125,10 +133,12 @@ struct Table {
     int32_t panel_columns;
     void (*linear_f32)(const LinearPart&); // of at most kFewLinearRows rows
     void (*linear_bf16)(const LinearPart&);
+    void (*linear_fp8)(const LinearPart&); // with the bits of linear_f32 and numbers that are codes times scales
     // rows (rows, cols) as (cols, height), padded with 0
     void (*lay_rows)(float* to, const float* x, int64_t stride, int64_t rows, int64_t cols, int64_t height);
     void (*block_f32)(const LinearBlock&);
     void (*block_bf16)(const LinearBlock&);
+    void (*block_fp8)(const LinearBlock&);
     int32_t block_rows; // maximum for a tile
     void (*rms_norm)(float* out, const float* x, const float* w, int64_t n, float eps);
     void (*add)(float* a, const float* b, int64_t n);
@@ -165,7 +175,7 @@ struct Table {
     int64_t (*multiply_add)(int64_t rounds);           // in registers; returns the multiply-adds done
 };
 
-// Matrix products in tiles of bf16.
+// Matrix products in tiles of bf16; fp8 becomes bf16 on its way.
 struct TileTable {
     int32_t side, depth; // a block of x: rows, elements of K
     // to: for each `depth` of K, padded with zeros, (rows, depth); from x (rows ≤ side, cols)
@@ -173,7 +183,7 @@ struct TileTable {
     void (*linear)(const TilePart&);
     int64_t near_depth; // of K; more is computed in parts
     int64_t (*near_rows)(int64_t depth); // that stay in the cache while panels stream past
-    int64_t (*sums_floats)(const TilePart&); // by rows, depth, panel_count and gate
+    int64_t (*sums_floats)(const TilePart&); // by rows, depth, panel, panel_count and gate
     int64_t (*multiply_add)(int64_t rounds); // of tiles that are loaded from the first-level cache; as in Table
 };
 

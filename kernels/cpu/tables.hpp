@@ -34,6 +34,10 @@ inline const TileAttend* tile_attend_of(Isa isa) {
     return nullptr;
 }
 
+inline PanelShape panel_shape(const PackedMatrix& w) {
+    return {int64_t(w.panel_bytes()), w.group(), int64_t(w.scale_bytes())};
+}
+
 template <class F>
 void run_tasks(const Workers& workers, int64_t count, F&& f) {
     if (workers.threads > 1 && count > 1) {

@@ -31,7 +31,8 @@ class TileLinear {
                                     : wanted_tasks(machine.workers, kFewRows, weights);
         ranges_ = std::clamp<int64_t>(ceil_div(wanted, row_blocks_), 1, panels_);
         TilePart part{};
-        part.rows = block_, part.depth = depth_, part.panel_count = ceil_div(panels_, ranges_), part.gate = gate;
+        part.rows = block_, part.depth = depth_, part.panel = panel_shape(w);
+        part.panel_count = ceil_div(panels_, ranges_), part.gate = gate;
         task_bytes_ = uint64_t(tiles.sums_floats(part)) * sizeof(float);
         task_bytes_ = (task_bytes_ + kLine - 1) / kLine * kLine;
     }
@@ -57,6 +58,7 @@ class TileLinear {
                           .rows = std::min(block_, rows_ - top),
                           .depth = depth_,
                           .panels = w_.panel(first),
+                          .panel = panel_shape(w_),
                           .panel_count = panels_ * (range + 1) / ranges_ - first,
                           .bias = w_.bias() ? w_.bias() + column : nullptr,
                           .out = out ? row_of(*out, top) + column : nullptr,

@@ -1,4 +1,4 @@
-// Multiplications of bf16 weights in tiles, split over the workers. For linear() and gated_mlp().
+// Multiplications of bf16 and fp8 weights in tiles, split over the workers. For linear() and gated_mlp().
 #pragma once
 #include "cpu/tables.hpp"
 

@@ -43,19 +43,27 @@ __global__ void take_tokens_kernel(int32_t* ids, int64_t count, const int32_t* s
 }
 
 // Column c of the codes is column order[c] of what comes out.
+__device__ inline float from_fp8(uint8_t code) { // e4m3, no NaN
+    const int low = code & 0x7f, exponent = low >> 3;
+    const float size = exponent == 0 ? float(low) * 0x1p-9f : ldexpf(float(8 + low % 8), exponent - 10);
+    return code < 128 ? size : -size;
+}
+
 template <class T>
 __global__ void dequantise_kernel(T* out, Codes q) {
     const int64_t groups = (q.cols + q.group - 1) / q.group, step = int64_t(gridDim.x) * blockDim.x;
     for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < q.rows * q.cols; i += step) {
         const int64_t r = i / q.cols, c = i % q.cols, g = r * groups + c / q.group;
-        int code;
-        if (q.dtype == PB_I8) {
+        float code;
+        if (q.dtype == PB_FP8) {
+            code = from_fp8(q.codes[i]);
+        } else if (q.dtype == PB_I8) {
             code = static_cast<int8_t>(q.codes[i]);
         } else {
             const int nibble = q.codes[r * ((q.cols + 1) / 2) + c / 2] >> (c % 2 * 4) & 15;
             code = nibble < 8 ? nibble : nibble - 16;
         }
-        const float value = float(code) * q.scales[g] + (q.offsets ? q.offsets[g] : 0.f);
+        const float value = code * q.scales[g] + (q.offsets ? q.offsets[g] : 0.f);
         out[r * q.cols + (q.order ? q.order[c] : c)] = from_float<T>(value);
     }
 }

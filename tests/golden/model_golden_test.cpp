@@ -111,8 +111,8 @@ std::vector<Setting> settings() {
 // they are, with activations of 8 bits, about that, and its greedy ids until two are nearly alike.
 constexpr const char* kPacked[] = {"llama_awq", "llama_gptq", "llama_gptq_act", "llama_gptq_int8",
                                    "llama_compressed_int4", "llama_compressed_zero", "llama_compressed_int8",
-                                   "gpt_oss_mxfp4"};
-constexpr const char* kFp8[] = {"llama_fp8", "llama_compressed_fp8"}; // which become real numbers
+                                   "gpt_oss_mxfp4", "llama_fp8", "llama_compressed_fp8"};
+constexpr const char* kFp8[] = {"llama_fp8", "llama_compressed_fp8"}; // of which nothing is rounded, except in tiles
 
 class PackedGolden : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
 
@@ -145,13 +145,21 @@ INSTANTIATE_TEST_SUITE_P(Models, PackedGolden,
 
 INSTANTIATE_TEST_SUITE_P(Packed, ModelGolden, ::testing::ValuesIn([] {
                              std::vector<Setting> out;
-                             std::vector<const char*> all(std::begin(kPacked), std::end(kPacked));
-                             all.insert(all.end(), std::begin(kFp8), std::end(kFp8));
-                             for (const char* name : all)
+                             for (const char* name : kPacked)
                                  out.push_back({name, "paged", "auto", PB_F32, weights::WeightForm{PB_F32}});
                              return out;
                          }()),
                          [](const auto& test) { return test.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(AsStored, ModelGolden, ::testing::ValuesIn([] {
+                             const weights::WeightForm stored{PB_F32, weights::Quantization::kAsStored};
+                             std::vector<Setting> out;
+                             for (const char* name : kFp8)
+                                 for (const char* isa : {"plain", "avx2"})
+                                     out.push_back({name, "paged", isa, PB_F32, stored});
+                             return out;
+                         }()),
+                         [](const auto& test) { return test.param.name + "_" + test.param.isa; });
 
 INSTANTIATE_TEST_SUITE_P(Models, ModelGolden, ::testing::ValuesIn(settings()), [](const auto& test) {
     return test.param.name + "_" + test.param.attention + "_" + test.param.isa +

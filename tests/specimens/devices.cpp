@@ -231,6 +231,7 @@ PATCHBAY_PLUGIN(component<Loops>("healthy"), component<specimens::Recorder>("hea
                 component<GathersFromTheEnd>("gathers_from_the_end"),
                 component<specimens::ForgetsTheOrder<Loops>>("forgets_the_order"),
                 component<specimens::TakesTheHighHalfFirst<Loops>>("takes_the_high_half_first"),
+                component<specimens::HalvesTheSmallest<Loops>>("halves_the_smallest"),
                 component<TakesTheTokenBefore>("takes_the_token_before"), component<LooksTooLate>("looks_too_late"),
                 component<BringsPagesBackLate>("brings_pages_back_late"),
                 component<RoundsBatchesOtherwise>("rounds_batches_otherwise"),

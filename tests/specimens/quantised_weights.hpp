@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "patchbay/sdk/device.hpp"
+#include "patchbay/sdk/tensor.hpp"
 
 namespace specimens {
 
@@ -47,6 +48,17 @@ struct TakesTheHighHalfFirst : ReadsCodes<Base> { // of codes of 4 bits; others 
         return this->as_f32(s, s.quant->order, [&](int64_t r, int64_t c) {
             const int byte = static_cast<const uint8_t*>(s.data)[r * ((s.cols + 1) / 2) + c / 2];
             return (((c % 2 ? byte : byte >> 4) & 15) ^ 8) - 8;
+        });
+    }
+};
+
+template <class Base>
+struct HalvesTheSmallest : ReadsCodes<Base> { // of fp8 whose exponent is 0; codes of 8 or 4 bits it does not take
+    pb_weight* prepare(const pb_weight_source& s) {
+        if (!s.quant || s.dtype != PB_FP8) return Base::prepare(s);
+        return this->as_f32(s, nullptr, [&](int64_t r, int64_t c) {
+            const uint8_t code = static_cast<const uint8_t*>(s.data)[r * s.cols + c];
+            return code % 128 < 8 ? patchbay::fp8_to_f32(code) / 2 : patchbay::fp8_to_f32(code);
         });
     }
 };

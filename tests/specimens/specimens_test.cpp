@@ -167,6 +167,7 @@ const std::vector<Wrong> kComponents = {
       {"gathers_from_the_end", "device.gather_rows"},
       {"forgets_the_order", "device.quantised_i8"},
       {"takes_the_high_half_first", "device.quantised_i4"},
+      {"halves_the_smallest", "device.quantised_fp8"},
       {"forgets_the_mean", "device.layer_norm"},
       {"folds_at_zero", "device.relu"},
       {"gelus_by_sigmoid", "device.gelu_tanh"},

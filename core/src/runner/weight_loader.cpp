@@ -26,7 +26,7 @@ weights::WeightForm form_of(const pb_weight_spec& spec, weights::WeightForm form
 
 std::string text_of(pb_dtype dtype, uint32_t group) { // "bfloat16", "int4 g32"
     if (group == 0) return dtype == PB_F32 ? "float32" : "bfloat16";
-    return (dtype == PB_I4 ? "int4 g" : "int8 g") + std::to_string(group);
+    return (dtype == PB_FP8 ? "fp8 g" : dtype == PB_I4 ? "int4 g" : "int8 g") + std::to_string(group);
 }
 
 void add_work(ModelWork& work, const pb_weight_spec& spec, uint32_t vocab_size, uint64_t params, uint64_t bytes) {

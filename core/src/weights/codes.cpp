@@ -52,10 +52,20 @@ bool all_finite(const std::vector<float>& values, int64_t count) {
     return std::all_of(values.begin(), values.begin() + count, [](float x) { return std::isfinite(x); });
 }
 
+bool no_nan(const int8_t* fp8, int64_t count) {
+    return std::none_of(fp8, fp8 + count, [](int8_t code) { return (code & 0x7f) == 0x7f; });
+}
+
 }  // namespace
 
+uint32_t device_group(int64_t stored, int64_t cols) {
+    uint32_t group = 128;
+    while (group >= 16 && stored < cols && stored % group != 0) group /= 2;
+    return group;
+}
+
 CodeForm holding_both(const CodeForm& a, const CodeForm& b) {
-    return {a.dtype == PB_I4 && b.dtype == PB_I4 ? PB_I4 : PB_I8, std::min(a.group, b.group),
+    return {a.dtype == b.dtype ? a.dtype : pb_dtype{PB_I8}, std::min(a.group, b.group),
             std::max(a.offsets, b.offsets)};
 }
 
@@ -71,6 +81,7 @@ Result<> write_codes(const CodeSource& source, int64_t rows, const CodeTarget& t
         in_blocks_of_rows(source, target.cols, begin, end, [&](int64_t first, CodeRows& some) {
             if (!all_finite(some.scales, some.rows * some.groups) || !all_finite(some.offsets, some.rows * some.groups))
                 finite = false;
+            if (target.form.dtype == PB_FP8 && !no_nan(some.codes.data(), some.rows * some.cols)) finite = false;
             for (int64_t r = 0; r < some.rows; ++r) {
                 std::byte* const codes = target.codes + (first + r) * row_bytes;
                 if (target.form.dtype == PB_I4) pack_pairs(some.codes_of(r), target.cols, codes);

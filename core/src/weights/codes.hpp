@@ -1,4 +1,4 @@
-// Weights as small whole numbers, w[r, c] = code · scale + offset with a scale and an offset for each group of columns
+// Weights as small numbers, w[r, c] = code · scale + offset with a scale and an offset for each group of columns
 // (pb_quant): where they come from, and how those of several tensors become one weight's. Used by the loader.
 #pragma once
 #include <cstddef>
@@ -13,14 +13,17 @@
 namespace patchbay::weights {
 
 struct CodeForm {
-    pb_dtype dtype = PB_I8;  // or PB_I4
+    pb_dtype dtype = PB_I8;  // or PB_I4 or PB_FP8
     uint32_t group = 32;     // columns: 16, 32, 64 or 128
     enum class Offsets { kNone, kSome } offsets = Offsets::kNone;
 
     int64_t row_bytes(int64_t cols) const { return dtype == PB_I4 ? (cols + 1) / 2 : cols; }
     int64_t groups(int64_t cols) const { return (cols + group - 1) / group; }
 };
-// The form that holds what either holds.
+// Columns of a group of pb_quant, where `stored` of `cols` columns share a scale: scales may be repeated, so that a
+// group is one that devices support. Below 16: unsupported.
+uint32_t device_group(int64_t stored, int64_t cols);
+// The form that holds what either holds: of whole numbers, or of fp8 alone.
 CodeForm holding_both(const CodeForm&, const CodeForm&);
 
 struct CodeRows {  // some rows, a code in each byte
@@ -51,9 +54,10 @@ struct CodeTarget {  // memory for a matrix
     std::byte* codes;        // (rows, form.row_bytes(cols))
     float *scales, *offsets; // (rows, form.groups(cols)); offsets: null where the form has none
 };
-// All rows of the source. name: for the error where a scale or an offset is not finite.
+// All rows of the source. name: for the error where a scale, an offset or a code of fp8 is not finite.
 Result<> write_codes(const CodeSource&, int64_t rows, const CodeTarget&, const std::string& name, ThreadPool*);
-// The numbers that the codes stand for, row-major in the matrix's order of columns. wanted: PB_F32 or PB_BF16.
+// The numbers that codes of whole numbers stand for, row-major in the matrix's order of columns. wanted: PB_F32 or
+// PB_BF16.
 void write_real(const CodeSource&, int64_t rows, int64_t cols, pb_dtype wanted, std::byte* target, ThreadPool*);
 
 }  // namespace patchbay::weights

@@ -7,6 +7,7 @@
 
 #include "patchbay/sdk/tensor.hpp"
 #include "weights/block_codes.hpp"
+#include "weights/fp8_codes.hpp"
 #include "weights/piece.hpp"
 #include "weights/rounded_codes.hpp"
 
@@ -277,7 +278,8 @@ Result<CodeSources> WeightSource::code_sources(const Share& share, const WeightF
         const bool real =
             !share.packed[i] && (!view || !in_blocks(view->encoding) || view->encoding == Encoding::kF8_E4M3);
         if (form.quantization == Quantization::kAsStored) {
-            out.push_back(real || share.packed[i] ? share.packed[i] : block_codes(piece, *view));
+            if (share.packed[i] || !view) out.push_back(share.packed[i]);
+            else out.push_back(piece.scales ? fp8_codes(piece, *view) : block_codes(piece, *view));
         } else if (real) {
             const auto read_some = [this](const Piece& some, float* target) {
                 read(some, PB_F32, reinterpret_cast<std::byte*>(target), nullptr);
@@ -289,8 +291,10 @@ Result<CodeSources> WeightSource::code_sources(const Share& share, const WeightF
                         (rounded.dtype == PB_I4 ? "int4" : "int8") +
                         " rounds real weights (leave it at auto, or set none to decode them)");
         }
-        // A weight has one order of columns, and is real where a part is.
-        if (!out.back() || !std::ranges::equal(out.back()->order(), out.front()->order())) return CodeSources();
+        // A weight has one order of columns and one kind of numbers, and is real where a part is.
+        if (!out.back() || !std::ranges::equal(out.back()->order(), out.front()->order()) ||
+            (out.back()->form().dtype == PB_FP8) != (out.front()->form().dtype == PB_FP8))
+            return CodeSources();
     }
     return out;
 }
@@ -396,10 +400,10 @@ Result<LoadedWeight> WeightSource::outline(const pb_weight_spec& spec, const Sha
         if (rounded) {
             out.dtype = form.quantization == Quantization::kInt4 ? PB_I4 : PB_I8;
             out.group = form.stored_group();
-        } else if (form.quantization == Quantization::kAsStored && packed_ && packed_->is_integers() && !head &&
-                   !left_real && !spec.exact) {
-            out.dtype = packed_->bits == 4 ? PB_I4 : PB_I8;
+        } else if (form.quantization == Quantization::kAsStored && packed_ && !head && !left_real && !spec.exact) {
+            out.dtype = !packed_->is_integers() ? PB_FP8 : packed_->bits == 4 ? PB_I4 : PB_I8;
             out.group = packed_->device_group(out.cols);
+            if (out.group < 16) out.group = 0, out.dtype = form.dtype;
         }
     }
     if (share.has_bias) {

@@ -49,7 +49,7 @@ struct WeightForm {                     // the form in which a weight is wanted
 };
 
 struct LoadedWeight {
-    pb_dtype dtype = PB_F32;         // PB_I8 or PB_I4: quantised
+    pb_dtype dtype = PB_F32;         // PB_I8, PB_I4 or PB_FP8: quantised
     int64_t rows = 0, cols = 0;
     std::span<const std::byte> data; // (rows, cols), row-major, of dtype; f32 where the spec has an offset. Empty where
                                      // there is a shape only

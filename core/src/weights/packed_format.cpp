@@ -94,10 +94,8 @@ Result<PackedFormat> compressed_format(const FlatConfig& config) {
 }  // namespace
 
 uint32_t PackedFormat::device_group(int64_t cols) const {
-    const int64_t stored = group_size < 0 ? cols : std::min(group_size, cols);
-    uint32_t group = 128;
-    while (group >= 16 && stored < cols && stored % group != 0) group /= 2;
-    return group;
+    const int64_t stored = method == Method::kFp8 ? block_cols : group_size;
+    return weights::device_group(stored <= 0 ? cols : stored, cols);
 }
 
 Result<std::optional<PackedFormat>> packed_format(const FlatConfig& config) {

@@ -23,13 +23,11 @@ struct PackedFormat {
     uint32_t zero_short;  // added to stored zero points: 1 in GPTQ's first format, else 0
     enum class Columns { kInOrder, kByGroup } columns;  // kByGroup: g_idx says which group each is in
 
-    // Columns that share a scale on a device, of a matrix with `cols`: scales may be repeated, so that a group is one
-    // that devices support. Below 16: unsupported.
     uint32_t device_group(int64_t cols) const;
     const char* name() const;
     // Of kFp8: rows and columns that share a scale; 0: all of them.
     int64_t block_rows = 0, block_cols = 0;
-    bool is_integers() const { return method != Method::kFp8; } // becomes codes
+    bool is_integers() const { return method != Method::kFp8; }
     bool takes_row_orders() const { return method == Method::kMxfp4; } // a model may take rows in an order of their own
 };
 // The scales of an fp8 tensor of this name and shape: of each block_rows rows and block_cols columns one.

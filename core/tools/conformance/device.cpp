@@ -243,6 +243,7 @@ constexpr Check kChecks[] = {
     {"device.linear", "computes x wT + bias, of f32 and bf16 weights", [](Subject& s) { return exact(s, "linear"); }},
     {"device.quantised_i8", "computes with weights of 8-bit codes", [](Subject& s) { return codes(s, PB_I8); }},
     {"device.quantised_i4", "computes with weights of 4-bit codes", [](Subject& s) { return codes(s, PB_I4); }},
+    {"device.quantised_fp8", "computes with weights of fp8", [](Subject& s) { return codes(s, PB_FP8); }},
     {"device.embedding", "gathers rows of a table", [](Subject& s) { return exact(s, "embedding"); }},
     {"device.rms_norm", "norms by the root of the mean square", [](Subject& s) { return exact(s, "rms_norm"); }},
     {"device.add_rms_norm", "adds to the residual, then norms it", [](Subject& s) { return exact(s, "add_rms_norm"); }},

@@ -150,7 +150,6 @@ const pb_weight_source* Bench::lend(const pb_weight_source& source, LentMemory& 
         return from ? memory.lend(static_cast<const std::byte*>(from), count) : nullptr;
     };
     const size_t row_bytes = source.dtype == PB_I4 ? (cols + 1) / 2
-                             : source.dtype == PB_I8 ? cols
                                                      : cols * static_cast<size_t>(dtype_bytes(source.dtype));
     pb_weight_source out = source;
     out.data = bytes(source.data, rows * row_bytes);

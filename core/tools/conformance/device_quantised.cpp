@@ -1,5 +1,5 @@
 // Quantised weights: each product against that of the weights they stand for, in double, within what rounding x to 8
-// bits may cost.
+// bits may cost, or, of fp8, what rounding weights to bf16 may.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -23,24 +23,28 @@ constexpr Shape kShapes[] = {
 
 struct Weight {
     Weight(Noise& noise, const Shape& s, pb_dtype of) : shape(s), dtype(of), groups((s.cols + s.group - 1) / s.group) {
-        const int low = of == PB_I8 ? -128 : -8, count = of == PB_I8 ? 256 : 16;
-        for (int64_t i = 0; i < s.rows * s.cols; ++i)
-            codes.push_back(low + static_cast<int>(noise.below(static_cast<uint32_t>(count))));
+        const int low = of == PB_I4 ? -8 : -128, count = of == PB_I4 ? 16 : 256;
+        for (int64_t i = 0; i < s.rows * s.cols; ++i) {
+            int code = low + static_cast<int>(noise.below(static_cast<uint32_t>(count)));
+            if (of == PB_FP8 && (code & 0x7f) == 0x7f) code ^= 1; // no NaN
+            codes.push_back(code);
+        }
+        const int unit = 16 * (of == PB_FP8 ? 1 : count);
         for (int64_t i = 0; i < s.rows * groups; ++i) { // few bits: a device may hold them in f16
-            scales.push_back(static_cast<float>(1 + noise.below(31)) / static_cast<float>(16 * count));
+            scales.push_back(static_cast<float>(1 + noise.below(31)) / static_cast<float>(unit));
             if (s.offsets) offsets.push_back((static_cast<float>(noise.below(31)) - 15) / 16);
         }
         if (s.bias) bias = noise.reals(static_cast<size_t>(s.rows));
         for (int32_t c = 0; s.order && c < s.cols; ++c) order.push_back(c);
         for (size_t c = order.size(); c > 1; --c)
             std::swap(order[c - 1], order[noise.below(static_cast<uint32_t>(c))]);
-        const int64_t row_bytes = of == PB_I8 ? s.cols : (s.cols + 1) / 2;
+        const int64_t row_bytes = of == PB_I4 ? (s.cols + 1) / 2 : s.cols;
         bytes.resize(static_cast<size_t>(s.rows * row_bytes));
         for (int64_t r = 0; r < s.rows; ++r)
             for (int64_t c = 0; c < s.cols; ++c) {
                 const int code = codes[static_cast<size_t>(r * s.cols + c)];
-                uint8_t& byte = bytes[static_cast<size_t>(r * row_bytes + (of == PB_I8 ? c : c / 2))];
-                byte = static_cast<uint8_t>(of == PB_I8 ? code : byte | (code & 15) << (c % 2 * 4));
+                uint8_t& byte = bytes[static_cast<size_t>(r * row_bytes + (of == PB_I4 ? c / 2 : c))];
+                byte = static_cast<uint8_t>(of == PB_I4 ? byte | (code & 15) << (c % 2 * 4) : code);
             }
         quant = {sizeof quant, static_cast<uint32_t>(s.group), scales.data(), s.offsets ? offsets.data() : nullptr,
                  s.order ? order.data() : nullptr};
@@ -54,7 +58,9 @@ struct Weight {
     }
     double value(int64_t r, int64_t c) const {
         const auto g = static_cast<size_t>(r * groups + c / shape.group);
-        return codes[static_cast<size_t>(r * shape.cols + c)] * double{scales[g]} + (shape.offsets ? offsets[g] : 0.0);
+        const int code = codes[static_cast<size_t>(r * shape.cols + c)];
+        const double number = dtype == PB_FP8 ? fp8_to_f32(static_cast<uint8_t>(code)) : code;
+        return number * double{scales[g]} + (shape.offsets ? offsets[g] : 0.0);
     }
     int64_t column_of_x(int64_t c) const { return shape.order ? order[static_cast<size_t>(c)] : c; }
 
@@ -74,14 +80,15 @@ std::string wrong_product(const Weight& w, const Floats& x, const Floats& got, d
         const int64_t t = i / rows, r = i % rows;
         double sum = bias ? w.bias[static_cast<size_t>(r)] : 0, slack = 0;
         for (int64_t g = 0; g < w.groups; ++g) {
-            double most = 0, size = 0;
+            double most = 0, size = 0, products = 0;
             for (int64_t c = g * group; c < std::min((g + 1) * group, cols); ++c) {
                 const double in = x[static_cast<size_t>(t * cols + w.column_of_x(c))];
                 sum += in * w.value(r, c);
                 size += std::abs(w.value(r, c));
+                products += std::abs(in * w.value(r, c));
                 most = std::max(most, std::abs(in));
             }
-            slack += size * most / 127;
+            slack += w.dtype == PB_FP8 ? products / 256 : size * most / 127;
         }
         const double value = got[static_cast<size_t>(i)];
         if (!(std::abs(value - sum) <= slack + tolerance * (1 + std::abs(sum))))
@@ -139,8 +146,9 @@ Outcome check_shape(const host::Component& component, const pb_device& table, co
 
 Outcome quantised(Subject& subject, pb_dtype dtype) {
     PB_TRY(auto component, subject.make(2));
-    for (const Shape& shape : kShapes)
+    for (Shape shape : kShapes)
         for (const Rows rows : {Rows::kDense, Rows::kStrided}) {
+            if (dtype == PB_FP8) shape.offsets = shape.order = false;
             Outcome outcome = check_shape(*component, subject.table<pb_device>(), shape, dtype, rows);
             if (outcome.what != Outcome::What::kOk) return outcome;
         }

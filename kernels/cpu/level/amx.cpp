@@ -1,4 +1,4 @@
-// linear() of bf16 weights in AMX tiles.
+// linear() of bf16 weights, and of fp8 that becomes bf16, in AMX tiles.
 #include <immintrin.h>
 
 #include "cpu/table.hpp"
@@ -21,6 +21,7 @@ constexpr int64_t kTurn = 8;            // steps between what is done beside mul
 constexpr int64_t kFewRows = 64;        // whose results are likely to be still in a cache when they are read
 constexpr uint64_t kPages = 4, kPageLines = 64;
 constexpr int64_t kSumStride = kColumns * sizeof(float);
+constexpr int64_t kStepNumbers = kTileDepth * kColumns; // of a panel, in a step
 static_assert(kColumns == kTileDepth); // the results of a panel are one step of K of a later multiplication
 
 // What each tile register is for.
@@ -260,9 +261,11 @@ int64_t near_rows(int64_t depth) {
     return rows < kPair ? kPair : rows;
 }
 
-// Tiles of K that are computed before the next panel: all, if the rows stay near with them.
-int64_t near_steps(int64_t rows, int64_t steps) {
-    return rows * steps * 64 <= kNearBytes || steps < kNearSteps ? steps : kNearSteps;
+// Tiles of K that are computed before the next panel: all, if the rows stay near with them, and widened weights, which
+// more than a pair of rows use again.
+int64_t near_steps(const TilePart& part, int64_t steps) {
+    const bool stay = part.rows * steps * 64 <= kNearBytes && (part.panel.group == 0 || part.rows <= kPair);
+    return stay || steps < kNearSteps ? steps : kNearSteps;
 }
 
 // Where the sums of each pair of rows lie, and in which order its panels come: with a gate, those of a gate and its up
@@ -270,11 +273,12 @@ int64_t near_steps(int64_t rows, int64_t steps) {
 struct Visits {
     explicit Visits(const TilePart& part)
         : steps(part.depth / kTileDepth),
-          near(near_steps(part.rows, steps)),
+          near(near_steps(part, steps)),
           pairs((part.rows + kPair - 1) / kPair),
           gated(part.gate.kind != TileGateKind::kNone),
           count(part.panel_count * (gated ? 2 : 1)),
-          up_panels(part.gate.up_panels) {}
+          up_panels(part.gate.up_panels),
+          widened(part.panel.group == 0 ? 0 : pairs == 1 && near > kHeldSteps ? kHeldSteps : near) {}
 
     bool in_parts() const { return steps > near; } // of K: the sums of all panels are kept meanwhile
     int64_t panel(int64_t visit) const { return gated ? visit / 2 + visit % 2 * up_panels : visit; }
@@ -289,10 +293,45 @@ struct Visits {
     int64_t steps, near, pairs;
     bool gated;
     int64_t count, up_panels;
+    int64_t widened; // steps of fp8 that are bf16 at a time; 0: the weights are bf16
 };
 
-int64_t sums_floats(const TilePart& part) { // and a spare tile
-    return kSide * kSide + Visits(part).blocks() * kPair * kColumns;
+// `steps` of an fp8 panel, from a step on, as those of a bf16 one: each number times its scale, rounded.
+void widen(uint16_t* to, const uint8_t* panel, const PanelShape& shape, int64_t step, int64_t steps) {
+    const uint8_t* codes = panel + shape.scale_bytes + step * kStepNumbers;
+    // A place of K, in units of 1/256: the bits of e4m3 are those of f16 whose exponents are less by 8.
+    const auto numbers = [](const uint8_t* from, __m512& left, __m512& right) {
+        const __m256i some = _mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(from));
+        const __m512i half = _mm512_and_si512(_mm512_slli_epi16(_mm512_cvtepi8_epi16(some), 7),
+                                              _mm512_set1_epi16(int16_t(0xbfff)));
+        left = _mm512_cvtph_ps(_mm512_castsi512_si256(half));
+        right = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(half, 1));
+    };
+    const __m512i in_turn = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                                             21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    const int64_t end = (step + steps) * kTileDepth;
+    for (int64_t k = step * kTileDepth; k < end;) {
+        const auto* const scales = reinterpret_cast<const float*>(panel) + k / shape.group * kColumns;
+        const __m512 left = _mm512_mul_ps(_mm512_loadu_ps(scales), _mm512_set1_ps(256));
+        const __m512 right = _mm512_mul_ps(_mm512_loadu_ps(scales + kSide), _mm512_set1_ps(256));
+        const int64_t group_end = (k / shape.group + 1) * shape.group, last = group_end < end ? group_end : end;
+        for (; k < last; k += 2, codes += 2 * kColumns, to += 2 * kColumns) {
+            __m512 even_left, even_right, odd_left, odd_right;
+            numbers(codes, even_left, even_right);
+            numbers(codes + kColumns, odd_left, odd_right);
+            const auto write = [&](uint16_t* at, __m512 even, __m512 odd, __m512 scale) {
+                const __m512bh both = _mm512_cvtne2ps_pbh(_mm512_mul_ps(odd, scale), _mm512_mul_ps(even, scale));
+                _mm512_storeu_si512(at, _mm512_permutexvar_epi16(in_turn, reinterpret_cast<__m512i>(both)));
+            };
+            write(to, even_left, odd_left, left);
+            write(to + kColumns, even_right, odd_right, right);
+        }
+    }
+}
+
+int64_t sums_floats(const TilePart& part) { // and a spare tile, and widened weights
+    const Visits visits(part);
+    return kSide * kSide + visits.blocks() * kPair * kColumns + visits.widened * kStepNumbers / 2;
 }
 
 GatedResults gated_results(const TilePart& part, const float* gate, const float* up, int64_t panel, int64_t row,
@@ -311,11 +350,14 @@ GatedResults gated_results(const TilePart& part, const float* gate, const float*
 // Each sum runs over K in one chain, whatever the rows, panels and parts of K that it is computed among.
 void linear(const TilePart& part) {
     const Visits visits(part);
-    const int64_t steps = visits.steps, pairs = visits.pairs, panel_bytes = steps * 2 * kTileBytes;
+    const int64_t steps = visits.steps, pairs = visits.pairs;
+    const int64_t step_bytes = part.panel.group ? kStepNumbers : 2 * kStepNumbers;
+    const auto panel_of = [&](int64_t visit) { return part.panels + visits.panel(visit) * part.panel.bytes; };
     const auto bits = reinterpret_cast<uintptr_t>(part.out) | static_cast<uintptr_t>(part.out_stride) * sizeof(float);
     const bool aligned = bits % 64 == 0;
     const auto* x = reinterpret_cast<const uint8_t*>(part.x);
     float* const all_sums = part.sums + kSide * kSide;
+    auto* const widened = reinterpret_cast<uint16_t*>(all_sums + visits.blocks() * kPair * kColumns);
     Meanwhile meanwhile{.spare = part.sums};
     int64_t configured = 0, turn = 0; // rows; pairs times panels until now
     for (int64_t step = 0; step < steps; step += visits.near) {
@@ -324,13 +366,11 @@ void linear(const TilePart& part) {
         meanwhile.result_rows = (2 * kPair + count - 1) / count;
         for (int64_t visit = 0; visit < visits.count; ++visit) {
             const int64_t p = visits.panel(visit);
-            const uint8_t* panel = part.panels + p * panel_bytes + step * 2 * kTileBytes;
-            const uint8_t* next = visit + 1 < visits.count
-                                      ? part.panels + visits.panel(visit + 1) * panel_bytes + step * 2 * kTileBytes
-                                  : last ? part.next
-                                         : part.panels + (step + count) * 2 * kTileBytes;
-            // 32 lines of a panel a step, shared by the pairs
-            meanwhile.ahead = {next, next ? static_cast<uint64_t>((kPair + pairs - 1) / pairs) : 0};
+            const uint8_t* next = visit + 1 < visits.count ? panel_of(visit + 1) + step * step_bytes
+                                  : last                   ? part.next
+                                                           : part.panels + (step + count) * step_bytes;
+            // 32 lines of a panel a step, of fp8 16, shared by the pairs
+            meanwhile.ahead = {next, next ? static_cast<uint64_t>((step_bytes / 64 + pairs - 1) / pairs) : 0};
             for (int64_t pair = 0; pair < pairs; ++pair, ++turn) {
                 const int64_t row = pair * kPair, rows = row + kPair < part.rows ? kPair : part.rows - row;
                 const int64_t upper = rows < kSide ? rows : kSide, column = p * kColumns;
@@ -338,9 +378,19 @@ void linear(const TilePart& part) {
                 configured = rows;
                 float* const sums = all_sums + visits.block(visit, pair, turn) * kPair * kColumns;
                 meanwhile.next_sums = step > 0 ? sums + kPair * kColumns : nullptr;
-                const Operands o{x + row * steps * 64 + step * rows * 64, rows * 64, upper * 64, panel};
-                if (rows > upper) multiply<true>(o, count, pairs == 1, sums, step == 0, meanwhile);
-                else multiply<false>(o, count, pairs == 1, sums, step == 0, meanwhile);
+                const uint8_t* const rows_of_x = x + row * steps * 64;
+                const auto multiply_by = [&](const void* weights, int64_t from, int64_t some) {
+                    const Operands o{rows_of_x + from * rows * 64, rows * 64, upper * 64,
+                                     static_cast<const uint8_t*>(weights)};
+                    if (rows > upper) multiply<true>(o, some, pairs == 1, sums, from == 0, meanwhile);
+                    else multiply<false>(o, some, pairs == 1, sums, from == 0, meanwhile);
+                };
+                if (!visits.widened) multiply_by(panel_of(visit) + step * step_bytes, step, count);
+                for (int64_t done = 0; visits.widened && done < count; done += visits.widened) {
+                    const int64_t some = done + visits.widened < count ? visits.widened : count - done;
+                    if (pair == 0) widen(widened, panel_of(visit), part.panel, step + done, some);
+                    multiply_by(widened, step + done, some);
+                }
                 if (!last) continue;
                 meanwhile.write(kPair); // what too few steps have left
                 if (visits.is_gate(visit)) continue;

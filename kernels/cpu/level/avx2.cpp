@@ -53,15 +53,14 @@ inline F load(const uint16_t* p) {
 template <class Code>
 inline __m128i load_codes(const Code* p) { return _mm_loadl_epi64(reinterpret_cast<const __m128i_u*>(p)); }
 inline F load(const Int8Code* p) { return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load_codes(p)))}; }
-inline F load(const Fp8Code* p) {
-    const __m256i code = _mm256_cvtepu8_epi32(load_codes(p)), low = _mm256_and_si256(code, _mm256_set1_epi32(0x7f));
-    const __m256 small = _mm256_mul_ps(_mm256_cvtepi32_ps(low), _mm256_set1_ps(0x1p-9f));
-    const __m256i normal = _mm256_add_epi32(_mm256_slli_epi32(low, 20), _mm256_set1_epi32(120 << 23));
-    const __m256i is_small = _mm256_cmpgt_epi32(_mm256_set1_epi32(8), low);
-    const __m256i sign = _mm256_slli_epi32(_mm256_srli_epi32(code, 7), 31);
-    const __m256i size = _mm256_blendv_epi8(normal, _mm256_castps_si256(small), is_small);
-    return {_mm256_castsi256_ps(_mm256_or_si256(size, sign))};
+// The bits of e4m3 are those of f16 whose exponents are less by 8.
+constexpr float kFp8Unit = 256;
+inline F load_in_units(const Fp8Code* p) {
+    const __m128i moved = _mm_slli_epi16(_mm_cvtepi8_epi16(load_codes(p)), 7);
+    return {_mm256_cvtph_ps(_mm_and_si128(moved, _mm_set1_epi16(int16_t(0xbfff))))};
 }
+inline F load(const Fp8Code* p) { return load_in_units(p) * set(kFp8Unit); }
+inline void load_two(const Fp8Code* p, F& a, F& b) { a = load_in_units(p), b = load_in_units(p + kLanes); }
 
 #include "cpu/level/loops.inc"
 

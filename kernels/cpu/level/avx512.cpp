@@ -24,10 +24,17 @@ inline F load(const uint16_t* p) {
 template <class Code>
 inline __m128i load_codes(const Code* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i_u*>(p)); }
 inline F load(const Int8Code* p) { return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(load_codes(p)))}; }
-inline F load(const Fp8Code* p) { // the bits of f16, whose exponents are less by 8
-    const __m256i moved = _mm256_slli_epi16(_mm256_cvtepi8_epi16(load_codes(p)), 7);
-    const __m256i half = _mm256_and_si256(moved, _mm256_set1_epi16(int16_t(0xbfff)));
-    return {_mm512_mul_ps(_mm512_cvtph_ps(half), _mm512_set1_ps(256))};
+// The bits of e4m3 are those of f16 whose exponents are less by 8.
+constexpr float kFp8Unit = 256;
+inline __m256i as_f16(__m256i codes) { // 16 of 16 bits
+    return _mm256_and_si256(_mm256_slli_epi16(codes, 7), _mm256_set1_epi16(int16_t(0xbfff)));
+}
+inline F load(const Fp8Code* p) {
+    return F{_mm512_cvtph_ps(as_f16(_mm256_cvtepi8_epi16(load_codes(p))))} * set(kFp8Unit);
+}
+inline void load_two(const Fp8Code* p, F& a, F& b) {
+    a = {_mm512_cvtph_ps(as_f16(_mm256_cvtepi8_epi16(load_codes(p))))};
+    b = {_mm512_cvtph_ps(as_f16(_mm256_cvtepi8_epi16(load_codes(p + kLanes))))};
 }
 
 #include "cpu/level/loops.inc"

@@ -72,6 +72,9 @@ inline F load(const Fp8Code* p) {
     return reinterpret_cast<F>((reinterpret_cast<U>(small) & is_small) | (normal & ~is_small) | (code & 0x80u) << 24);
 }
 
+constexpr float kFp8Unit = 1;
+inline void load_two(const Fp8Code* p, F& a, F& b) { a = load(p), b = load(p + kLanes); }
+
 #include "cpu/level/loops.inc"
 
 }  // namespace

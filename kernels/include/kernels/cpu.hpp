@@ -1,7 +1,7 @@
-// The fast CPU kernels: activations f32, weights f32 or bf16 packed once. For each ISA level an element of a result is
-// bitwise the same whatever else is in the batch and however many threads run: work is split by rows and output
-// columns only, and each element is summed over K in one order. Used by the CPU device plugin. The caller checks
-// shapes.
+// The fast CPU kernels: activations f32, weights f32, bf16, fp8 or whole numbers packed once. For each ISA level an
+// element of a result is bitwise the same whatever else is in the batch and however many threads run: work is split by
+// rows and output columns only, and each element is summed over K in one order. Used by the CPU device plugin. The
+// caller checks shapes.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -54,7 +54,7 @@ struct Machine {
 };
 
 struct QuantisedSource { // w[r, c] = code · scale + offset, of column c / group: as pb_quant of patchbay/abi/device.h
-    pb_dtype dtype = PB_I8;         // I8 or I4
+    pb_dtype dtype = PB_I8;         // I8, I4 or FP8, which has no offsets and no order
     int64_t rows = 0, cols = 0;
     const void* codes = nullptr;    // (rows, cols); of I4 a row takes ⌈cols / 2⌉ bytes
     int64_t group = 0;              // 16, 32, 64 or 128
@@ -66,7 +66,8 @@ struct QuantisedSource { // w[r, c] = code · scale + offset, of column c / grou
 
 class QuantisedMatrix; // cpu/quantised_matrix.hpp
 
-// A weight (rows, cols) in panels of output columns, as linear() reads it: see docs/cpu-device.md. bf16 stays bf16.
+// A weight (rows, cols) in panels of output columns, as linear() reads it: see docs/cpu-device.md. bf16 stays bf16, and
+// fp8 stays fp8 beside its scales.
 class PackedMatrix {
   public:
     static PackedMatrix pack(const Machine&, const QuantisedSource&); // throws std::bad_alloc
@@ -81,21 +82,28 @@ class PackedMatrix {
     void read_row(int64_t row, float* out) const; // out (cols)
 
     // For the kernels.
-    const QuantisedMatrix* quantised() const { return quantised_.get(); } // not null: the rest is empty
+    const QuantisedMatrix* quantised() const { return quantised_.get(); } // of I8 and I4: the rest is empty
     pb_dtype dtype() const { return dtype_; }
     int64_t panels() const { return (rows_ + columns_ - 1) / columns_; }
     int64_t columns() const { return columns_; } // of a panel
     const uint8_t* panel(int64_t p) const { return memory_.get() + uint64_t(p) * panel_bytes_; }
+    uint64_t panel_bytes() const { return panel_bytes_; }
+    int64_t group() const { return group_; }              // of fp8: K that share a scale; else 0
+    uint64_t scale_bytes() const { return scale_bytes_; } // that a panel begins with
     const float* bias() const { return bias_.get(); } // (panels · columns), padded with 0; nullptr: none
 
   private:
     PackedMatrix() = default;
+    void take_memory(const Machine&, uint64_t panel_bytes);
+    void take_bias(pb_dtype, const void*); // nullptr: none
     uint64_t bias_bytes() const { return bias_ ? uint64_t(panels() * columns_) * sizeof(float) : 0; }
     void pack_panel(int64_t p, const void* data);
+    void pack_fp8_panel(int64_t p, const QuantisedSource&);
+    void read_fp8_row(int64_t row, float* out) const;
 
     pb_dtype dtype_ = PB_F32;
-    int64_t rows_ = 0, cols_ = 0, columns_ = 0;
-    uint64_t panel_bytes_ = 0;
+    int64_t rows_ = 0, cols_ = 0, columns_ = 0, group_ = 0;
+    uint64_t panel_bytes_ = 0, scale_bytes_ = 0;
     std::shared_ptr<uint8_t[]> memory_;
     std::unique_ptr<float[]> bias_;
     std::shared_ptr<const QuantisedMatrix> quantised_;

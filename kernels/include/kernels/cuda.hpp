@@ -62,7 +62,7 @@ void to_bf16(Stream, uint16_t* out, const pb_tensor& x);        // out dense, x 
 
 struct Codes { // of pb_quant, in device memory
     const uint8_t* codes = nullptr;
-    pb_dtype dtype = PB_I8; // I8 or I4
+    pb_dtype dtype = PB_I8; // I8, I4 or FP8
     int64_t rows = 0, cols = 0, group = 0;
     const float* scales = nullptr;
     const float* offsets = nullptr; // or nullptr

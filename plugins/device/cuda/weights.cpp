@@ -49,7 +49,7 @@ pb_weight* CudaDevice::prepare(const pb_weight_source& source) {
         if (source.quant) {
             const pb_quant& quant = *source.quant;
             const int64_t groups = (source.cols + quant.group - 1) / quant.group;
-            const int64_t row_bytes = source.dtype == PB_I8 ? source.cols : (source.cols + 1) / 2;
+            const int64_t row_bytes = source.dtype == PB_I4 ? (source.cols + 1) / 2 : source.cols;
             const auto many = static_cast<uint64_t>(source.rows * groups);
             std::unique_ptr<pb_weight, decltype(give_back)> codes(new pb_weight, give_back); // for now
             kernels::cuda::Codes on_device;

@@ -24,24 +24,26 @@ void check_shape(const pb_weight_source& source) {
         refuse(PB_INVALID, "shape (" + std::to_string(source.rows) + ", " + std::to_string(source.cols) + ")");
 }
 
+bool is_code(pb_dtype dtype) { return dtype == PB_I8 || dtype == PB_I4 || dtype == PB_FP8; }
+
 // As hardware stores it: codes without padding, and f16 scales.
 uint64_t bytes_of(const pb_weight_source& source) {
     constexpr uint64_t kScaleBytes = 2;
     const auto rows = static_cast<uint64_t>(source.rows), cols = static_cast<uint64_t>(source.cols);
     if (source.quant) {
-        if (source.dtype != PB_I8 && source.dtype != PB_I4)
+        if (!is_code(source.dtype))
             refuse(PB_UNSUPPORTED, std::string("quantised, of dtype ") + dtype_name(source.dtype) +
-                                       ", this device takes codes of i8 and i4");
+                                       ", this device takes codes of i8, i4 and fp8");
         if (source.quant->group == 0) refuse(PB_INVALID, "groups of 0 columns");
         const uint64_t groups = (cols + source.quant->group - 1) / source.quant->group;
         const uint64_t scales = groups * kScaleBytes * (source.quant->offsets ? 2 : 1);
         return rows * ((source.dtype == PB_I4 ? (cols + 1) / 2 : cols) + scales + (source.bias ? sizeof(float) : 0));
     }
-    if (source.dtype == PB_I8 || source.dtype == PB_I4)
+    if (is_code(source.dtype))
         refuse(PB_INVALID, std::string("codes of ") + dtype_name(source.dtype) + " without scales");
     if (source.dtype != PB_F32 && source.dtype != PB_BF16)
         refuse(PB_UNSUPPORTED, std::string("dtype ") + dtype_name(source.dtype) +
-                                   ", this device takes f32 and bf16, and quantised i8 and i4");
+                                   ", this device takes f32 and bf16, and quantised i8, i4 and fp8");
     return rows * (cols + (source.bias ? 1 : 0)) * static_cast<uint64_t>(dtype_bytes(source.dtype));
 }
 

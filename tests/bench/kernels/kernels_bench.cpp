@@ -45,7 +45,31 @@ void linear_bf16(benchmark::State& state) {
 }
 BENCHMARK(linear_bf16)
     ->ArgNames({"isa", "rows", "n"})
-    ->ArgsProduct({{0, 1, 2, 3}, {1, 4, 16, 64, 512}, {256, 2048}})
+    ->ArgsProduct({{0, 1, 2, 3}, {1, 4, 16, 64, 512}, {256, 2048, 8192}})
+    ->UseRealTime();
+
+void linear_fp8(benchmark::State& state) {
+    const int64_t level = state.range(0), rows = state.range(1), n = state.range(2), group = 128;
+    if (missing(state, level)) return;
+    ThreadPool pool(kThreads);
+    const Machine machine = machine_for(pool, level);
+    const std::vector<uint8_t> codes(static_cast<size_t>(n * n), f32_to_fp8(0.5f));
+    const std::vector<float> scales(static_cast<size_t>(n * n / group), 1.0f);
+    const PackedMatrix packed = PackedMatrix::pack(machine, {.dtype = PB_FP8,
+                                                             .rows = n,
+                                                             .cols = n,
+                                                             .codes = codes.data(),
+                                                             .group = group,
+                                                             .scales = scales.data()});
+    std::vector<float> x(static_cast<size_t>(rows * n), 1.0f), out(x.size());
+    const pb_tensor x_view = tensor(x.data(), PB_F32, {rows, n}), out_view = tensor(out.data(), PB_F32, {rows, n});
+    for (auto _ : state) linear(machine, out_view, x_view, packed);
+    state.counters["flop"] = benchmark::Counter(2.0 * double(rows * n * n),
+                                                benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(linear_fp8)
+    ->ArgNames({"isa", "rows", "n"})
+    ->ArgsProduct({{0, 1, 2, 3}, {1, 4, 16, 64, 512}, {256, 2048, 8192}})
     ->UseRealTime();
 
 uint64_t now_of(clockid_t clock) {

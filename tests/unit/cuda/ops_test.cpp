@@ -318,6 +318,18 @@ TEST(CudaConversion, DequantisesCodesInTheOrderOfTheColumnsOfX) {
     }
 }
 
+TEST(CudaConversion, MultipliesEveryNumberOfFp8ByItsScale) {
+    const int64_t rows = 2, cols = 127, group = 64; // all but the two that are NaN
+    Shared<uint8_t> codes(size_t(rows * cols));
+    for (int64_t i = 0; i < rows * cols; ++i) codes[size_t(i)] = uint8_t(i < cols ? i : i + 1);
+    const auto scales = noise(45, 4, 0.1f, 1);
+    Floats out(codes.size());
+    dequantise(nullptr, out.data(), PB_F32, {codes.data(), PB_FP8, rows, cols, group, scales.data()});
+    finish();
+    for (int64_t i = 0; i < rows * cols; ++i)
+        ASSERT_EQ(out[size_t(i)], fp8_to_f32(codes[size_t(i)]) * scales[size_t(i / cols * 2 + i % cols / group)]) << i;
+}
+
 TEST(CudaConversion, RoundsAndWidens) {
     const auto x = noise(44, 3 * 10);
     Values in(PB_F32, {3, 10}, x);

@@ -226,7 +226,7 @@ TEST_P(CpuDevice, RefusesWeightsThatItCannotHold) {
         EXPECT_EQ(device->prepare(plugin.self(), &source, &out), status) << plugin.error();
     };
     refused({0, PB_WEIGHT_LINEAR, PB_F16, 0, 2, 2, data.data(), nullptr, 0, nullptr}, PB_UNSUPPORTED);
-    EXPECT_EQ(plugin.error(), "weight: dtype f16, this device takes f32 and bf16, and quantised i8 and i4");
+    EXPECT_EQ(plugin.error(), "weight: dtype f16, this device takes f32 and bf16, and quantised i8, i4 and fp8");
     refused({0, PB_WEIGHT_LINEAR, PB_I8, 0, 2, 2, data.data(), nullptr, 0, nullptr}, PB_INVALID);
     EXPECT_EQ(plugin.error(), "weight: codes of i8 without scales");
     refused({0, PB_WEIGHT_LINEAR, PB_F32, 0, 0, 2, data.data(), nullptr, 0, nullptr}, PB_INVALID);
@@ -290,7 +290,7 @@ TEST_P(CpuDevice, RefusesQuantisedWeightsThatMakeNoSense) {
     quant.scales = nullptr;
     refused(PB_INVALID, "weight: no scales");
     source.dtype = PB_U8;
-    refused(PB_UNSUPPORTED, "weight: quantised, of dtype u8, this device takes codes of i8 and i4");
+    refused(PB_UNSUPPORTED, "weight: quantised, of dtype u8, this device takes codes of i8, i4 and fp8");
     source.role = PB_WEIGHT_VECTOR;
     refused(PB_UNSUPPORTED, "weight: a quantised vector, this device takes quantised matrices");
 }

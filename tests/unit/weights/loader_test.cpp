@@ -172,6 +172,67 @@ TEST_F(Loader, keeps_numbers_of_fp8_exactly_as_bf16_where_their_scales_are_power
     EXPECT_EQ(exact[253], -448 * 8);
 }
 
+// (2, 48) in blocks of one row and 32 columns; the codes are 1 … 96, the scales 2, 3, 4, 5.
+struct Fp8File {
+    std::string codes;
+    std::vector<WrittenTensor> tensors;
+    Fp8File() {
+        for (int i = 1; i <= 96; ++i) codes += static_cast<char>(i);
+        tensors = {{"a.weight", "F8_E4M3", {2, 48}, codes},
+                   {"a.weight_scale_inv", "F32", {2, 2}, f32_bytes({2, 3, 4, 5})}};
+    }
+};
+constexpr const char* kBlocksOf32 = R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [1, 32]}})";
+constexpr WeightForm kAsStored{PB_BF16, Quantization::kAsStored};
+
+TEST_F(Loader, keeps_fp8_as_it_is_stored_beside_the_scales_of_its_blocks) {
+    const Fp8File file;
+    write("model.safetensors", safetensors(file.tensors));
+    write("config.json", kBlocksOf32);
+    const auto from = WeightSource::from_folder(folder);
+    const auto whole = from->load(spec(48, {part("a.weight", 2)}), kAsStored, 0, 1);
+    ASSERT_TRUE(whole) << whole.error();
+    EXPECT_EQ(std::tuple(whole->dtype, whole->group, whole->offsets.size()), std::tuple(PB_FP8, 32u, 0u));
+    EXPECT_EQ(std::memcmp(whole->data.data(), file.codes.data(), 96), 0);
+    EXPECT_THAT(whole->scales, ElementsAre(2, 3, 4, 5));
+    const auto row = from->load(spec(48, {part("a.weight", 2)}, PB_SHARD_ROWS), kAsStored, 1, 2);
+    EXPECT_THAT(row->scales, ElementsAre(4, 5));
+    EXPECT_EQ(std::memcmp(row->data.data(), file.codes.data() + 48, 48), 0);
+    // Rank 1 of 3 begins within a block.
+    const auto third = from->load(spec(48, {part("a.weight", 2)}, PB_SHARD_COLS), kAsStored, 1, 3);
+    EXPECT_EQ(std::tuple(third->dtype, third->group), std::tuple(PB_BF16, 0u));
+    EXPECT_EQ(values(third->data, PB_BF16)[16], 2.25f * 4) << "code 65 stands for 2.25";
+}
+
+TEST_F(Loader, decodes_fp8_beside_real_numbers_and_in_blocks_of_columns_that_are_no_groups) {
+    Fp8File file;
+    file.tensors.push_back(counting("b.weight", {1, 48}, 0));
+    write("model.safetensors", safetensors(file.tensors));
+    write("config.json", kBlocksOf32);
+    const auto fused =
+        WeightSource::from_folder(folder)->load(spec(48, {part("a.weight", 2), part("b.weight", 1)}), kAsStored, 0, 1);
+    ASSERT_TRUE(fused) << fused.error();
+    EXPECT_EQ(std::tuple(fused->dtype, fused->group), std::tuple(PB_BF16, 0u));
+    EXPECT_EQ(values(fused->data, PB_BF16)[48 + 16], 2.25f * 4);
+    EXPECT_EQ(values(fused->data, PB_BF16)[96 + 5], 5);
+    file.tensors[1].shape = {2, 2}; // of 24 columns
+    write("model.safetensors", safetensors(file.tensors));
+    write("config.json", R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [1, 24]}})");
+    const auto odd = WeightSource::from_folder(folder)->load(spec(48, {part("a.weight", 2)}), kAsStored, 0, 1);
+    ASSERT_TRUE(odd) << odd.error();
+    EXPECT_EQ(std::tuple(odd->dtype, odd->group), std::tuple(PB_BF16, 0u));
+}
+
+TEST_F(Loader, refuses_fp8_that_is_no_number) {
+    Fp8File file;
+    file.tensors[0].bytes[7] = char(0xff);
+    write("model.safetensors", safetensors(file.tensors));
+    write("config.json", kBlocksOf32);
+    const auto loaded = WeightSource::from_folder(folder)->load(spec(48, {part("a.weight", 2)}), kAsStored, 0, 1);
+    EXPECT_EQ(loaded ? "(was loaded)" : loaded.error(),
+              "tensor 'a.weight' holds numbers that are not finite (is the file damaged?)");
+}
+
 TEST_F(Loader, turns_a_transposed_tensor_and_takes_its_rows_and_columns) {
     const auto from = source({counting("c_attn", {2, 4}, 0)}); // (cols, rows): row r is r, r + 4
     pb_weight_part whole = part("c_attn", 4, "", 1);

@@ -24,19 +24,19 @@ enum {
     PB_WEIGHT_VECTOR    = 2  /* (n), for norms and rope                           */
 };
 
-typedef struct pb_quant { /* [call] a matrix (rows, cols) as small whole numbers: w[r, c] = code[r, c] · scale + offset */
+typedef struct pb_quant { /* [call] a matrix (rows, cols) as small numbers: w[r, c] = code[r, c] · scale + offset */
     uint32_t       struct_size;
     uint32_t       group;    /* columns, from 0 on, that share a scale: 16, 32, 64 or 128; the last may be fewer */
     const float   *scales;   /* (rows, ⌈cols / group⌉), each finite                         */
-    const float   *offsets;  /* the same shape; NULL: all 0                                 */
+    const float   *offsets;  /* the same shape; NULL: all 0. Of FP8 NULL, and order, too     */
     const int32_t *order;    /* (cols): column c is multiplied with column order[c] of x, a permutation; NULL: c */
 } pb_quant;
 
 typedef struct pb_weight_source { /* [call] a weight in host memory, row-major */
     uint32_t        struct_size;
     pb_weight_role  role;
-    pb_dtype        dtype;     /* of data: F32 or BF16 (F16 is converted by the host); with quant: I8, or I4, whose rows
-                                * take ⌈cols / 2⌉ bytes each: the even column in the low half, −8 … 7 */
+    pb_dtype        dtype;     /* of data: F32 or BF16 (F16 is converted by the host); with quant: I8, FP8 (e4m3, no NaN),
+                                * or I4, whose rows take ⌈cols / 2⌉ bytes each: the even column in the low half, −8 … 7 */
     uint32_t        reserved;
     int64_t         rows, cols; /* a vector: rows = 1                                       */
     const void     *data;      /* NULL where the device computes nothing, which has scales and offsets NULL too */

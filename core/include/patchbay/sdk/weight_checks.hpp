@@ -1,5 +1,5 @@
 // patchbay/sdk/weight_checks.hpp - what a weight must be, before a device packs or copies any of it: f32 or bf16, or
-// codes of 8 or 4 bits with finite scales. For devices that take all of these.
+// codes of 8 or 4 bits or fp8 with finite scales. For devices that take all of these.
 #pragma once
 #include <cmath>
 #include <string>
@@ -37,19 +37,32 @@ inline void check_order(const int32_t* order, int64_t cols) {
     }
 }
 
+inline bool is_code(pb_dtype dtype) { return dtype == PB_I8 || dtype == PB_I4 || dtype == PB_FP8; }
+
+inline void check_fp8(const pb_weight_source& source) {
+    if (source.quant->offsets || source.quant->order)
+        refuse_weight(PB_INVALID, "fp8 with offsets or an order of columns, expected neither");
+    const auto* const codes = static_cast<const uint8_t*>(source.data);
+    for (int64_t i = 0; i < source.rows * source.cols; ++i)
+        if ((codes[i] & 0x7f) == 0x7f)
+            refuse_weight(PB_INVALID, "column " + std::to_string(i % source.cols) + " of row " +
+                                          std::to_string(i / source.cols) + " is NaN");
+}
+
 inline void check_quant(const pb_weight_source& source) {
     const pb_quant& quant = *source.quant;
     if (source.role == PB_WEIGHT_VECTOR || source.uses & uint64_t{1} << PB_WEIGHT_VECTOR)
         refuse_weight(PB_UNSUPPORTED, "a quantised vector, this device takes quantised matrices");
-    if (source.dtype != PB_I8 && source.dtype != PB_I4)
+    if (!is_code(source.dtype))
         refuse_weight(PB_UNSUPPORTED, std::string("quantised, of dtype ") + dtype_name(source.dtype) +
-                                   ", this device takes codes of i8 and i4");
+                                   ", this device takes codes of i8, i4 and fp8");
     if (quant.group != 16 && quant.group != 32 && quant.group != 64 && quant.group != 128)
         refuse_weight(PB_INVALID, "groups of " + std::to_string(quant.group) + ", expected 16, 32, 64 or 128");
     if (!quant.scales) refuse_weight(PB_INVALID, "no scales");
     const int64_t groups = (source.cols + quant.group - 1) / quant.group;
     check_finite("scale", quant.scales, source.rows, groups);
     if (quant.offsets) check_finite("offset", quant.offsets, source.rows, groups);
+    if (source.dtype == PB_FP8) check_fp8(source);
     if (quant.order) check_order(quant.order, source.cols);
 }
 
@@ -66,11 +79,11 @@ inline void check_weight(const pb_weight_source& source) {
         refuse_weight(PB_INVALID, "shape (" + std::to_string(source.rows) + ", " + std::to_string(source.cols) + ")");
     if (!source.data) refuse_weight(PB_INVALID, "no data");
     if (source.quant) return detail::check_quant(source);
-    if (source.dtype == PB_I8 || source.dtype == PB_I4)
+    if (detail::is_code(source.dtype))
         refuse_weight(PB_INVALID, std::string("codes of ") + dtype_name(source.dtype) + " without scales");
     if (source.dtype != PB_F32 && source.dtype != PB_BF16)
         refuse_weight(PB_UNSUPPORTED, std::string("dtype ") + dtype_name(source.dtype) +
-                                   ", this device takes f32 and bf16, and quantised i8 and i4");
+                                   ", this device takes f32 and bf16, and quantised i8, i4 and fp8");
 }
 
 }  // namespace patchbay
