@@ -46,7 +46,7 @@ Result<std::string> ChatTemplate::render(const nlohmann::ordered_json& variables
     try {
         chat::Budget budget(limits.steps, limits.made_bytes);
         chat::Evaluator evaluator(budget, std::move(date), limits.output_bytes);
-        return evaluator.run(parsed_->block, chat::Value::of(variables));
+        return evaluator.run(parsed_->block, chat::from_json(variables));
     } catch (const chat::TemplateError& error) {
         return failure_of(parsed_->name, error);
     }

@@ -39,9 +39,9 @@ std::string percent_format(Budget& budget, const std::string& format, const Valu
                                                  : whole_number(v, "%d"));
         else if (format[i] == 'f' && v.is_number()) {
             char text[400];
-            std::snprintf(text, sizeof text, "%.*f", std::min(precision, 30), v.number());
+            std::snprintf(text, sizeof text, "%.*f", std::min(precision, 30), number_of(v));
             out += text;
-        } else refuse(std::string("'%") + format[i] + "' of a " + v.type_name() + " is not supported");
+        } else refuse(std::string("'%") + format[i] + "' of a " + type_name(v) + " is not supported");
     }
     if (next < all.size()) refuse("more values than the format has places");
     budget.bytes(out.size());
@@ -57,7 +57,7 @@ Value repeated(Budget& budget, const Value& of, int64_t times) {
         for (uint64_t i = 0; i < n; ++i) out += *s;
         return out;
     }
-    if (n > 0 && of.weight() > Value::kMaxWeight / n) refuse("a list would be too long");
+    if (n > 0 && weight_of(of) > kMaxValueWeight / n) refuse("a list would be too long");
     budget.steps(of.list()->items.size() * n);
     Values out;
     for (uint64_t i = 0; i < n; ++i) out.insert(out.end(), of.list()->items.begin(), of.list()->items.end());
@@ -113,7 +113,7 @@ Value Evaluator::evaluate_kind(const Expression& e) {
         case Kind::kCompare:
             return comparison(e);
         case Kind::kConditional:
-            if (evaluate(*e.items[0]).truth()) return evaluate(*e.items[1]);
+            if (is_true(evaluate(*e.items[0]))) return evaluate(*e.items[1]);
             if (e.items[2]) return evaluate(*e.items[2]);
             return Value::undefined("the condition of an 'if' without 'else' does not hold");
         case Kind::kAttribute:
@@ -127,7 +127,7 @@ Value Evaluator::evaluate_kind(const Expression& e) {
         case Kind::kSlice: {
             const auto part = [&](size_t i) { return e.items[i] ? evaluate(*e.items[i]) : Value(); };
             const Value of = evaluate(*e.items[0]);
-            budget_.steps(of.weight());
+            budget_.steps(weight_of(of));
             return slice(of, part(1), part(2), part(3));
         }
         case Kind::kCall:
@@ -152,20 +152,20 @@ Value Evaluator::look_up(const std::string& name) {
 
 Value Evaluator::unary(const Expression& e) {
     const Value v = evaluate(*e.items[0]);
-    if (e.name == "not") return !v.truth();
-    if (!v.is_number()) refuse("'" + e.name + "' of a " + defined(v).type_name());
-    if (v.as<double>()) return e.name == "-" ? -v.number() : v.number();
+    if (e.name == "not") return !is_true(v);
+    if (!v.is_number()) refuse("'" + e.name + "' of a " + type_name(defined(v)));
+    if (v.as<double>()) return e.name == "-" ? -number_of(v) : number_of(v);
     const int64_t whole = whole_number(v, e.name);
     return whole_arithmetic(e.name, 0, whole);
 }
 
 Value Evaluator::binary(const Expression& e) {
     const Value left = evaluate(*e.items[0]);
-    if (e.name == "and") return left.truth() ? evaluate(*e.items[1]) : left;
-    if (e.name == "or") return left.truth() ? left : evaluate(*e.items[1]);
+    if (e.name == "and") return is_true(left) ? evaluate(*e.items[1]) : left;
+    if (e.name == "or") return is_true(left) ? left : evaluate(*e.items[1]);
     const Value right = evaluate(*e.items[1]);
     if (e.name == "~") {
-        budget_.steps(left.weight() + right.weight());
+        budget_.steps(weight_of(left) + weight_of(right));
         std::string out = text_of(left) + text_of(right);
         budget_.bytes(out.size());
         return out;
@@ -192,14 +192,14 @@ Value Evaluator::arithmetic(const Expression& e, const Value& left, const Value&
         return repeated(budget_, right, whole_number(left, op));
     if (op == "%" && left.string()) return percent_format(budget_, *left.string(), right);
     if (!left.is_number() || !right.is_number())
-        refuse("'" + op + "' of a " + left.type_name() + " and a " + right.type_name());
+        refuse("'" + op + "' of a " + type_name(left) + " and a " + type_name(right));
     if (op == "/") {
-        if (right.number() == 0) refuse("division by zero");
-        return left.number() / right.number();
+        if (number_of(right) == 0) refuse("division by zero");
+        return number_of(left) / number_of(right);
     }
     if (!left.as<double>() && !right.as<double>())
         return whole_arithmetic(op, whole_number(left, op), whole_number(right, op));
-    const double a = left.number(), b = right.number();
+    const double a = number_of(left), b = number_of(right);
     if ((op == "//" || op == "%") && b == 0) refuse("division by zero");
     if (op == "+") return a + b;
     if (op == "-") return a - b;
@@ -235,13 +235,13 @@ Value Evaluator::comparison(const Expression& e) {
     Value left = evaluate(*e.items[0]);
     for (size_t i = 0; i < e.ops.size(); ++i) {
         Value right = evaluate(*e.items[i + 1]);
-        budget_.steps(std::min(left.weight(), right.weight()));
+        budget_.steps(std::min(weight_of(left), weight_of(right)));
         const std::string& op = e.ops[i];
         bool holds = false;
         if (op == "==") holds = equal(left, right);
         else if (op == "!=") holds = !equal(left, right);
         else if (op == "in" || op == "not in") {
-            budget_.steps(right.weight());
+            budget_.steps(weight_of(right));
             holds = contains(right, left) == (op == "in");
         } else {
             const int order = compare(left, right);
@@ -261,7 +261,7 @@ Arguments Evaluator::arguments(const Expression& e, size_t first) {
         if (name == "*") {
             for (Value& part : items_of(budget_, defined(v))) out.positional.push_back(std::move(part));
         } else if (name == "**") {
-            if (!v.dict()) refuse("'**' takes a dict, got " + defined(v).type_name());
+            if (!v.dict()) refuse("'**' takes a dict, got " + type_name(defined(v)));
             for (const auto& [key, part] : v.dict()->items) out.named.emplace_back(text_of(key), part);
         } else out.named.emplace_back(name, std::move(v));
     }
@@ -277,13 +277,13 @@ Value Evaluator::call(const Expression& e, const Callable* caller) {
         if (!of.space() && !of.loop())
             if (auto out = call_method(budget_, defined(of), callee.name, given)) return *std::move(out);
         f = attribute(of, callee.name);
-        if (f.is_undefined()) refuse("a " + of.type_name() + " has no method '" + callee.name + "'");
-        if (!f.callable()) refuse("'" + callee.name + "' is a " + f.type_name() + ", which cannot be called");
+        if (f.is_undefined()) refuse("a " + type_name(of) + " has no method '" + callee.name + "'");
+        if (!f.callable()) refuse("'" + callee.name + "' is a " + type_name(f) + ", which cannot be called");
         if (caller) given.named.emplace_back("caller", Value(*caller));
         return f.callable()->call(given);
     }
     f = evaluate(callee);
-    if (!defined(f).callable()) refuse("a " + f.type_name() + " cannot be called");
+    if (!defined(f).callable()) refuse("a " + type_name(f) + " cannot be called");
     Arguments given = arguments(e, 1);
     if (caller) given.named.emplace_back("caller", Value(*caller));
     return f.callable()->call(given);
@@ -296,7 +296,7 @@ Value Evaluator::attribute(const Value& of, const std::string& name) {
             Callable{name, [this, of, name](Arguments& given) { return *call_method(budget_, of, name, given); }});
     if (of.dict()) budget_.steps(1 + of.dict()->items.size() / 8);
     return of.dict() || of.space() ? item(of, Value(name))
-                                   : Value::undefined("a " + of.type_name() + " has no attribute '" + name + "'");
+                                   : Value::undefined("a " + type_name(of) + " has no attribute '" + name + "'");
 }
 
 Value Evaluator::loop_attribute(Loop& loop, const std::string& name) {

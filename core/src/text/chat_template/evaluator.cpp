@@ -81,7 +81,7 @@ void Evaluator::add_globals(std::function<std::string(const std::string&)> date)
     const auto fields = [this](Arguments& given) {
         std::vector<std::pair<Value, Value>> out;
         for (const Value& from : given.positional) {
-            if (!from.dict()) refuse("dict and namespace take a dict, got " + defined(from).type_name());
+            if (!from.dict()) refuse("dict and namespace take a dict, got " + type_name(defined(from)));
             out.insert(out.end(), from.dict()->items.begin(), from.dict()->items.end());
         }
         for (auto& [name, value] : given.named) out.emplace_back(name, std::move(value));
@@ -122,7 +122,7 @@ Evaluator::Flow Evaluator::run_statement(const Statement& s) {
             print(evaluate(*s.value));
             break;
         case Kind::kIf:
-            return run_block(evaluate(*s.value).truth() ? s.body : s.otherwise);
+            return run_block(is_true(evaluate(*s.value)) ? s.body : s.otherwise);
         case Kind::kFor:
             return run_for(s);
         case Kind::kSet:
@@ -165,7 +165,7 @@ Evaluator::Flow Evaluator::run_statement(const Statement& s) {
 }
 
 void Evaluator::print(const Value& v) {
-    budget_.steps(v.weight());
+    budget_.steps(weight_of(v));
     std::string made;
     const std::string* text = v.string();
     if (!text) made = text_of(v), text = &made;
@@ -214,7 +214,7 @@ Evaluator::Flow Evaluator::run_for(const Statement& s) {
         for (Value& v : all) {
             const Inside inside(*this, scope_);
             assign(s.target, v);
-            if (evaluate(*s.condition).truth()) kept.push_back(std::move(v));
+            if (is_true(evaluate(*s.condition))) kept.push_back(std::move(v));
         }
         all = std::move(kept);
     }

@@ -13,7 +13,7 @@ using Read = ArgumentReader;
 using Filter = Value (*)(Budget&, const Value&, const Read&);
 
 std::string text_within(Budget& budget, const Value& v) {
-    budget.steps(v.weight());
+    budget.steps(weight_of(v));
     std::string out = text_of(v);
     budget.bytes(out.size());
     return out;
@@ -51,7 +51,7 @@ Value same(Budget&, const Value& v, const Read&) { return v; }
 Value list(Budget& budget, const Value& v, const Read&) { return Value::list(items_of(budget, v)); }
 
 Value tojson(Budget& budget, const Value& v, const Read& a) {
-    budget.steps(v.weight());
+    budget.steps(weight_of(v));
     const Value* indent = a.find(1, "indent");
     if (!indent && a.places() == 1) indent = a.find(0, "indent"); // Jinja's own first argument
     const bool spaced = indent && !indent->is_none() && !indent->as<bool>();
@@ -77,7 +77,7 @@ Value join(Budget& budget, const Value& v, const Read& a) {
 }
 
 Value otherwise(Budget&, const Value& v, const Read& a) {
-    const bool use = v.is_undefined() || (a.flag(1, "boolean", false) && !v.truth());
+    const bool use = v.is_undefined() || (a.flag(1, "boolean", false) && !is_true(v));
     if (!use) return v;
     const Value* given = a.find(0, "default_value");
     return given ? *given : Value("");
@@ -99,7 +99,7 @@ Value to_int(Budget&, const Value& v, const Read& a) {
 }
 
 Value to_float(Budget&, const Value& v, const Read& a) {
-    if (v.is_number()) return v.number();
+    if (v.is_number()) return number_of(v);
     if (v.string()) {
         const std::string s(strip(*v.string(), Sides::kBoth));
         char* end = nullptr;
@@ -130,7 +130,7 @@ Value map(Budget& budget, const Value& v, const Read& a) {
     const Value* attribute = a.find(99, "attribute");
     const Value* missing = a.find(99, "default");
     Values out;
-    if (!v.truth()) return Value::list({}); // Jinja does not look whether it is a list
+    if (!is_true(v)) return Value::list({}); // Jinja does not look whether it is a list
     for (const Value& part : items_of(budget, v)) {
         if (attribute) {
             Value got = by_path(part, *attribute);
@@ -151,10 +151,10 @@ template <bool keep, bool by_attribute>
 Value chosen(Budget& budget, const Value& v, const Read& a) {
     constexpr size_t kTest = by_attribute ? 1 : 0;
     Values out;
-    if (!v.truth()) return Value::list({});
+    if (!is_true(v)) return Value::list({});
     for (Value& part : items_of(budget, v)) {
         const Value seen = by_attribute ? by_path(part, a.need(0, "attribute")) : part;
-        bool holds = seen.truth();
+        bool holds = is_true(seen);
         if (a.places() > kTest) {
             const std::string& name = a.text(kTest, "test");
             if (!is_test(name)) refuse("no test named '" + name + "'");
@@ -172,7 +172,7 @@ Value replaced(Budget& budget, const Value& v, const Read& a) {
 
 Value items(Budget& budget, const Value& v, const Read&) {
     if (v.is_undefined()) return Value::list({});
-    if (!v.dict()) refuse("items takes a dict, got " + v.type_name());
+    if (!v.dict()) refuse("items takes a dict, got " + type_name(v));
     return *call_method(budget, v, "items", {});
 }
 
@@ -182,8 +182,8 @@ bool before(const Value& a, const Value& b, bool case_sensitive) {
 }
 
 Value dictsort(Budget& budget, const Value& v, const Read& a) {
-    if (!v.dict()) refuse("dictsort takes a dict, got " + defined(v).type_name());
-    budget.steps(v.weight() * 8);
+    if (!v.dict()) refuse("dictsort takes a dict, got " + type_name(defined(v)));
+    budget.steps(weight_of(v) * 8);
     const bool case_sensitive = a.flag(0, "case_sensitive", false), reverse = a.flag(2, "reverse", false);
     const bool by_value = a.find(1, "by") && a.text(1, "by") == "value";
     auto all = v.dict()->items;
@@ -197,7 +197,7 @@ Value dictsort(Budget& budget, const Value& v, const Read& a) {
 }
 
 Value sort(Budget& budget, const Value& v, const Read& a) {
-    budget.steps(v.weight() * 8);
+    budget.steps(weight_of(v) * 8);
     const bool reverse = a.flag(0, "reverse", false), case_sensitive = a.flag(1, "case_sensitive", false);
     const Value* attribute = a.find(2, "attribute");
     Values all = items_of(budget, v);
@@ -260,16 +260,16 @@ Value escape(Budget& budget, const Value& v, const Read&) {
 
 Value absolute(Budget&, const Value& v, const Read&) {
     if (const int64_t* i = v.as<int64_t>(); i && *i != INT64_MIN) return *i < 0 ? -*i : *i;
-    if (!v.is_number()) refuse("abs takes a number, got " + defined(v).type_name());
-    return std::abs(v.number());
+    if (!v.is_number()) refuse("abs takes a number, got " + type_name(defined(v)));
+    return std::abs(number_of(v));
 }
 
 Value rounded(Budget&, const Value& v, const Read& a) {
-    if (!v.is_number()) refuse("round takes a number, got " + defined(v).type_name());
+    if (!v.is_number()) refuse("round takes a number, got " + type_name(defined(v)));
     const double scale =
         std::pow(10.0, static_cast<double>(std::clamp<int64_t>(a.integer(0, "precision", 0), -15, 15)));
     const std::string method = a.find(1, "method") ? a.text(1, "method") : "common";
-    const double scaled = v.number() * scale;
+    const double scaled = number_of(v) * scale;
     const double whole = method == "ceil"    ? std::ceil(scaled)
                          : method == "floor" ? std::floor(scaled)
                                              : std::nearbyint(scaled);
@@ -283,10 +283,10 @@ Value sum(Budget& budget, const Value& v, const Read& a) {
     bool is_whole = true;
     for (const Value& part : items_of(budget, v)) {
         const Value n = attribute ? by_path(part, *attribute) : part;
-        if (!n.is_number()) refuse("sum takes numbers, got " + defined(n).type_name());
+        if (!n.is_number()) refuse("sum takes numbers, got " + type_name(defined(n)));
         if (n.as<double>()) is_whole = false;
         else if (__builtin_add_overflow(whole, whole_number(n, "sum"), &whole)) refuse("sum: too large a number");
-        real += n.number();
+        real += number_of(n);
     }
     if (is_whole) return whole;
     return real;
@@ -362,7 +362,7 @@ const Value& ArgumentReader::need(size_t place, std::string_view name) const {
 const std::string& ArgumentReader::text(size_t place, std::string_view name) const {
     const Value& v = defined(need(place, name));
     if (!v.string())
-        refuse(std::string(function_) + ": " + std::string(name) + " is a string, got " + v.type_name());
+        refuse(std::string(function_) + ": " + std::string(name) + " is a string, got " + type_name(v));
     return *v.string();
 }
 
@@ -374,7 +374,7 @@ int64_t ArgumentReader::integer(size_t place, std::string_view name, int64_t oth
 
 bool ArgumentReader::flag(size_t place, std::string_view name, bool otherwise) const {
     const Value* found = find(place, name);
-    return found ? found->truth() : otherwise;
+    return found ? is_true(*found) : otherwise;
 }
 
 }  // namespace patchbay::text::chat

@@ -77,7 +77,7 @@ template <bool at_end>
 Value begins_method(Budget&, const std::string& s, const Read& a) {
     const Value& what = a.need(0, "prefix");
     const auto has = [&](const Value& v) {
-        if (!v.string()) refuse("startswith and endswith take strings, got " + defined(v).type_name());
+        if (!v.string()) refuse("startswith and endswith take strings, got " + type_name(defined(v)));
         return at_end ? s.ends_with(*v.string()) : s.starts_with(*v.string());
     };
     if (!what.list()) return has(what);
@@ -110,7 +110,7 @@ Value join_method(Budget& budget, const std::string& s, const Read& a) {
     std::string out;
     bool first = true;
     for (const Value& v : items_of(budget, a.need(0, "iterable"))) {
-        if (!v.string()) refuse("join: got " + defined(v).type_name() + ", expected strings");
+        if (!v.string()) refuse("join: got " + type_name(defined(v)) + ", expected strings");
         if (!std::exchange(first, false)) out += s;
         out += *v.string();
         budget.bytes(v.string()->size() + s.size());
@@ -239,11 +239,11 @@ std::optional<Value> call_method(Budget& budget, const Value& self, const std::s
         return dict_method(*self.dict(), name, self, a);
     }
     if (self.list() && has(kListMethods, name)) {
-        budget.steps(self.weight());
+        budget.steps(weight_of(self));
         return list_method(*self.list(), name, a);
     }
     if ((self.list() || self.dict()) && has(kChanging, name))
-        refuse("." + name + "() changes a " + self.type_name() + ", which templates may not");
+        refuse("." + name + "() changes a " + type_name(self) + ", which templates may not");
     return std::nullopt;
 }
 
@@ -255,7 +255,7 @@ Values items_of(Budget& budget, const Value& of) {
         for (const auto& [key, value] : d->items) out.push_back(key);
     else if (const std::string* s = of.string())
         for (const std::string_view c : characters_of(*s)) out.emplace_back(std::string(c));
-    else refuse("'" + of.type_name() + "' is not iterable");
+    else refuse("'" + type_name(of) + "' is not iterable");
     budget.steps(out.size());
     return out;
 }
@@ -274,14 +274,14 @@ Value item(const Value& of, const Value& key) {
         if (at >= 0 && at < length)
             return of.list() ? of.list()->items[static_cast<size_t>(at)]
                              : Value(std::string(characters_of(*of.string())[static_cast<size_t>(at)]));
-        return Value::undefined("there is no item " + text_of(key) + " in a " + of.type_name() + " of " +
+        return Value::undefined("there is no item " + text_of(key) + " in a " + type_name(of) + " of " +
                                 std::to_string(length));
     }
-    return Value::undefined("a " + of.type_name() + " has no '" + text_of(defined(key)) + "'");
+    return Value::undefined("a " + type_name(of) + " has no '" + text_of(defined(key)) + "'");
 }
 
 Value slice(const Value& of, const Value& start, const Value& stop, const Value& step) {
-    if (!defined(of).list() && !of.string()) refuse("a " + of.type_name() + " cannot be sliced");
+    if (!defined(of).list() && !of.string()) refuse("a " + type_name(of) + " cannot be sliced");
     const int64_t by = step.is_none() ? 1 : whole_number(step, "the step of a slice");
     if (by == 0) refuse("the step of a slice is 0");
     const int64_t length = length_of(of);
@@ -309,13 +309,13 @@ Value slice(const Value& of, const Value& start, const Value& stop, const Value&
 bool contains(const Value& in, const Value& what) {
     if (in.is_undefined()) return false;
     if (in.string()) {
-        if (!defined(what).string()) refuse("'in' a string takes a string, got " + what.type_name());
+        if (!defined(what).string()) refuse("'in' a string takes a string, got " + type_name(what));
         return in.string()->find(*what.string()) != std::string::npos;
     }
     if (in.dict()) return find(*in.dict(), what) != nullptr;
     if (in.list())
         return std::ranges::any_of(in.list()->items, [&](const Value& v) { return equal(v, what); });
-    refuse("'" + in.type_name() + "' is not iterable");
+    refuse("'" + type_name(in) + "' is not iterable");
 }
 
 int64_t length_of(const Value& v) {
@@ -323,13 +323,13 @@ int64_t length_of(const Value& v) {
     if (v.string()) return static_cast<int64_t>(code_points(*v.string()));
     if (v.list()) return static_cast<int64_t>(v.list()->items.size());
     if (v.dict()) return static_cast<int64_t>(v.dict()->items.size());
-    refuse("'" + v.type_name() + "' has no length");
+    refuse("'" + type_name(v) + "' has no length");
 }
 
 int64_t whole_number(const Value& v, std::string_view what) {
     if (const int64_t* i = v.as<int64_t>()) return *i;
     if (const bool* b = v.as<bool>()) return *b;
-    refuse(std::string(what) + " is a whole number, got " + defined(v).type_name());
+    refuse(std::string(what) + " is a whole number, got " + type_name(defined(v)));
 }
 
 }  // namespace patchbay::text::chat

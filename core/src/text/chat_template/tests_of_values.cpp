@@ -33,7 +33,7 @@ bool same(const Value& v, const Read& a) { return equal(v, a.need(0, "other")); 
 bool different(const Value& v, const Read& a) { return !equal(v, a.need(0, "other")); }
 bool same_object(const Value& v, const Read& a) {
     const Value& other = a.need(0, "other");
-    return v.type_name() == other.type_name() && equal(v, other);
+    return type_name(v) == type_name(other) && equal(v, other);
 }
 
 bool is_sequence(const Value& v, const Read&) { return v.string() || v.list() || v.dict(); }

@@ -12,10 +12,10 @@ struct Measure { // of a list or dict, by what is in it
     uint64_t weight = 1;
 
     void add(const Value& v) {
-        depth = std::max(depth, v.depth() + 1);
-        weight += v.weight();
-        if (depth > Value::kMaxDepth) refuse("lists and dicts are nested more than " + std::to_string(depth) + " deep");
-        if (weight > Value::kMaxWeight) refuse("a list or dict is too large");
+        depth = std::max(depth, depth_of(v) + 1);
+        weight += weight_of(v);
+        if (depth > kMaxValueDepth) refuse("lists and dicts are nested more than " + std::to_string(depth) + " deep");
+        if (weight > kMaxValueWeight) refuse("a list or dict is too large");
     }
 };
 
@@ -60,35 +60,6 @@ Value Value::dict(std::vector<std::pair<Value, Value>> items) {
     return out;
 }
 
-Value Value::of(const nlohmann::ordered_json& json) {
-    using Type = nlohmann::ordered_json::value_t;
-    switch (json.type()) {
-        case Type::boolean:
-            return json.get<bool>();
-        case Type::number_integer:
-            return json.get<int64_t>();
-        case Type::number_unsigned:
-            if (const auto n = json.get<uint64_t>(); n > INT64_MAX) return static_cast<double>(n);
-            return json.get<int64_t>();
-        case Type::number_float:
-            return json.get<double>();
-        case Type::string:
-            return json.get<std::string>();
-        case Type::array: {
-            Values items;
-            for (const auto& item : json) items.push_back(of(item));
-            return list(std::move(items));
-        }
-        case Type::object: {
-            std::vector<std::pair<Value, Value>> items;
-            for (const auto& [key, value] : json.items()) items.emplace_back(key, of(value));
-            return dict(std::move(items));
-        }
-        default:
-            return {};
-    }
-}
-
 const std::string* Value::string() const {
     const auto* s = as<std::shared_ptr<const std::string>>();
     return s ? s->get() : nullptr;
@@ -114,51 +85,80 @@ Loop* Value::loop() const {
     return l ? *l : nullptr;
 }
 
-bool Value::truth() const {
-    if (is_none() || is_undefined()) return false;
-    if (const bool* b = as<bool>()) return *b;
-    if (const int64_t* i = as<int64_t>()) return *i != 0;
-    if (const double* d = as<double>()) return *d != 0;
-    if (const std::string* s = string()) return !s->empty();
-    if (const ListData* l = list()) return !l->items.empty();
-    if (const DictData* d = dict()) return !d->items.empty();
+Value from_json(const nlohmann::ordered_json& json) {
+    using Type = nlohmann::ordered_json::value_t;
+    switch (json.type()) {
+        case Type::boolean:
+            return json.get<bool>();
+        case Type::number_integer:
+            return json.get<int64_t>();
+        case Type::number_unsigned:
+            if (const auto n = json.get<uint64_t>(); n > INT64_MAX) return static_cast<double>(n);
+            return json.get<int64_t>();
+        case Type::number_float:
+            return json.get<double>();
+        case Type::string:
+            return json.get<std::string>();
+        case Type::array: {
+            Values items;
+            for (const auto& item : json) items.push_back(from_json(item));
+            return Value::list(std::move(items));
+        }
+        case Type::object: {
+            std::vector<std::pair<Value, Value>> items;
+            for (const auto& [key, value] : json.items()) items.emplace_back(key, from_json(value));
+            return Value::dict(std::move(items));
+        }
+        default:
+            return {};
+    }
+}
+
+bool is_true(const Value& v) {
+    if (v.is_none() || v.is_undefined()) return false;
+    if (const bool* b = v.as<bool>()) return *b;
+    if (const int64_t* i = v.as<int64_t>()) return *i != 0;
+    if (const double* d = v.as<double>()) return *d != 0;
+    if (const std::string* s = v.string()) return !s->empty();
+    if (const ListData* l = v.list()) return !l->items.empty();
+    if (const DictData* d = v.dict()) return !d->items.empty();
     return true;
 }
 
-std::string Value::type_name() const {
-    if (is_none()) return "NoneType";
-    if (is_undefined()) return "Undefined";
-    if (as<bool>()) return "bool";
-    if (as<int64_t>()) return "int";
-    if (as<double>()) return "float";
-    if (string()) return "str";
-    if (list()) return list()->tuple ? "tuple" : "list";
-    if (dict()) return "dict";
-    if (space()) return "Namespace";
-    return loop() ? "LoopContext" : "function";
+std::string type_name(const Value& v) {
+    if (v.is_none()) return "NoneType";
+    if (v.is_undefined()) return "Undefined";
+    if (v.as<bool>()) return "bool";
+    if (v.as<int64_t>()) return "int";
+    if (v.as<double>()) return "float";
+    if (v.string()) return "str";
+    if (v.list()) return v.list()->tuple ? "tuple" : "list";
+    if (v.dict()) return "dict";
+    if (v.space()) return "Namespace";
+    return v.loop() ? "LoopContext" : "function";
 }
 
-double Value::number() const {
-    if (const bool* b = as<bool>()) return *b ? 1 : 0;
-    if (const int64_t* i = as<int64_t>()) return static_cast<double>(*i);
-    return *as<double>();
+double number_of(const Value& v) {
+    if (const bool* b = v.as<bool>()) return *b ? 1 : 0;
+    if (const int64_t* i = v.as<int64_t>()) return static_cast<double>(*i);
+    return *v.as<double>();
 }
 
-uint32_t Value::depth() const {
-    if (const ListData* l = list()) return l->depth;
-    if (const DictData* d = dict()) return d->depth;
+uint32_t depth_of(const Value& v) {
+    if (const ListData* l = v.list()) return l->depth;
+    if (const DictData* d = v.dict()) return d->depth;
     return 0;
 }
 
-uint64_t Value::weight() const {
-    if (const ListData* l = list()) return l->weight;
-    if (const DictData* d = dict()) return d->weight;
-    return string() ? 1 + string()->size() / 16 : 1;
+uint64_t weight_of(const Value& v) {
+    if (const ListData* l = v.list()) return l->weight;
+    if (const DictData* d = v.dict()) return d->weight;
+    return v.string() ? 1 + v.string()->size() / 16 : 1;
 }
 
 bool equal(const Value& a, const Value& b) {
     if (a.is_number() && b.is_number()) {
-        if (a.as<double>() || b.as<double>()) return a.number() == b.number();
+        if (a.as<double>() || b.as<double>()) return number_of(a) == number_of(b);
         const auto whole = [](const Value& v) { return v.as<bool>() ? int64_t(*v.as<bool>()) : *v.as<int64_t>(); };
         return whole(a) == whole(b);
     }
@@ -185,7 +185,7 @@ int compare(const Value& a, const Value& b) {
             const int64_t x = *a.as<int64_t>(), y = *b.as<int64_t>();
             return x < y ? -1 : x > y;
         }
-        return a.number() < b.number() ? -1 : a.number() > b.number();
+        return number_of(a) < number_of(b) ? -1 : number_of(a) > number_of(b);
     }
     if (a.string() && b.string()) return a.string()->compare(*b.string());
     if (a.list() && b.list()) {
@@ -195,7 +195,7 @@ int compare(const Value& a, const Value& b) {
         return x.size() < y.size() ? -1 : x.size() > y.size();
     }
     defined(a), defined(b);
-    refuse("'<' is not supported between '" + a.type_name() + "' and '" + b.type_name() + "'");
+    refuse("'<' is not supported between '" + type_name(a) + "' and '" + type_name(b) + "'");
 }
 
 const Value* find(const DictData& dict, const Value& key) {

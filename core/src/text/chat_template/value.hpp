@@ -56,9 +56,6 @@ struct None {};
 
 class Value {
   public:
-    static constexpr uint32_t kMaxDepth = 200;
-    static constexpr uint64_t kMaxWeight = 4u << 20;
-
     Value() : data_(None{}) {}
     Value(bool b) : data_(b) {}
     Value(int64_t i) : data_(i) {}
@@ -72,7 +69,6 @@ class Value {
     static Value list(Values items);
     static Value tuple(Values items);
     static Value dict(std::vector<std::pair<Value, Value>> items);
-    static Value of(const nlohmann::ordered_json&);
 
     template <class T>
     const T* as() const { return std::get_if<T>(&data_); }
@@ -86,18 +82,12 @@ class Value {
     Namespace* space() const;
     Loop* loop() const;
 
-    bool truth() const;
-    std::string type_name() const; // Python's: "str", "dict", …
-    double number() const;         // of is_number()
-    uint32_t depth() const;
-    uint64_t weight() const; // what a walk over all of it costs
-
   private:
     using ListRef = std::shared_ptr<const ListData>;
     using DictRef = std::shared_ptr<const DictData>;
-    std::variant<None, Undefined, bool, int64_t, double, std::shared_ptr<const std::string>, ListRef, DictRef,
-                 Namespace*, Loop*, std::shared_ptr<const Callable>>
-        data_;
+    using Data = std::variant<None, Undefined, bool, int64_t, double, std::shared_ptr<const std::string>, ListRef,
+                              DictRef, Namespace*, Loop*, std::shared_ptr<const Callable>>;
+    Data data_;
 };
 
 struct Namespace {
@@ -110,6 +100,16 @@ struct Loop {
     uint32_t depth0 = 0;
 };
 
+Value from_json(const nlohmann::ordered_json&);
+
+inline constexpr uint32_t kMaxValueDepth = 200;
+inline constexpr uint64_t kMaxValueWeight = 4u << 20;
+uint32_t depth_of(const Value&);  // of nesting; 0: neither a list nor a dict
+uint64_t weight_of(const Value&); // what a walk over all of it costs
+
+bool is_true(const Value&);          // bool()
+std::string type_name(const Value&); // Python's: "str", "dict", …
+double number_of(const Value&);      // of is_number()
 bool equal(const Value&, const Value&);
 // Below 0, 0, above 0; throws where Python does.
 int compare(const Value&, const Value&);

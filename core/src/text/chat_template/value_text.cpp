@@ -61,7 +61,7 @@ void append_repr(std::string& out, const Value& v) {
     else if (v.list()) append_list(out, *v.list());
     else if (v.dict()) append_dict(out, *v.dict());
     else if (v.callable()) out += "<function " + v.callable()->name + ">";
-    else out += "<" + v.type_name() + ">";
+    else out += "<" + type_name(v) + ">";
 }
 
 struct JsonText {
@@ -115,7 +115,7 @@ struct JsonText {
 
     void add_key(const Value& key) {
         if (key.string()) return add_string(*key.string());
-        if (!key.is_number() && !key.is_none()) refuse("keys of JSON are strings, got " + key.type_name());
+        if (!key.is_number() && !key.is_none()) refuse("keys of JSON are strings, got " + type_name(key));
         out += '"';
         add(key, 0);
         out += '"';
@@ -158,7 +158,7 @@ struct JsonText {
             }
             new_line(level);
             out += ']';
-        } else refuse(defined(v).type_name() + " is nothing that JSON can hold");
+        } else refuse(type_name(defined(v)) + " is nothing that JSON can hold");
     }
 };
 
