@@ -10,6 +10,9 @@
 #include "grammar/schema_constraints.hpp"
 #include "grammar/schema_instance.hpp"
 #include "grammar/schema_members.hpp"
+#include "grammar/schema_parse.hpp"
+#include "grammar/schema_text.hpp"
+#include "grammar/schema_values.hpp"
 
 namespace patchbay::grammar {
 namespace {
@@ -114,7 +117,7 @@ class Translator {
             Json& own = at->second;
             own = Json::object();
             for (const auto& [name, part] : schema.items())
-                if (!SchemaText::applies(name, part)) own[name] = part;
+                if (!applies(name, part)) own[name] = part;
         }
         return at->second.empty() ? nullptr : &at->second;
     }
@@ -507,7 +510,7 @@ class Translator {
 }  // namespace
 
 Result<RuleId> parse_json_schema(Rules& rules, std::string_view schema, Whitespace whitespace, Work& work) {
-    PB_TRY(const Json root, SchemaText::parse(schema));
+    PB_TRY(const Json root, parse_schema(schema));
     auto out = Translator(rules, root, whitespace, work).translate();
     if (!out) return fail("json: " + out.error());
     return out;

@@ -1,6 +1,7 @@
 // Arrays under all schemas that apply to them: what stands where, and how many of what. For the JSON Schema front end.
 #pragma once
 #include <functional>
+#include <vector>
 
 #include "grammar/schema_constraints.hpp"
 

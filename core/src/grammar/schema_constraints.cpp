@@ -4,6 +4,7 @@
 
 #include "grammar/json_formats.hpp"
 #include "grammar/schema_negation.hpp"
+#include "grammar/schema_values.hpp"
 
 namespace patchbay::grammar {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "grammar/json_numbers.hpp"
-#include "grammar/schema_sources.hpp"
+#include "grammar/schema_text.hpp"
 
 namespace patchbay::grammar {
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "grammar/schema_sources.hpp"
+#include "grammar/schema_keywords.hpp"
+#include "grammar/schema_values.hpp"
 
 namespace patchbay::grammar {
 namespace {

@@ -5,6 +5,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "grammar/schema_parse.hpp"
+
 namespace patchbay::grammar {
 namespace {
 
@@ -56,8 +58,8 @@ class Joining {
     Result<ObjectMembers> join() {
         for (const SchemaSource& source : sources_) PB_CHECK(read(source));
         for (const SchemaSource& source : sources_) PB_CHECK(read_required(source));
-        if (names_.size() > SchemaText::kMaxMembers || names_.size() * sources_.size() > 100'000)
-            return fail(sources_.front().path + ": more than " + std::to_string(SchemaText::kMaxMembers) +
+        if (names_.size() > kMaxSchemaMembers || names_.size() * sources_.size() > 100'000)
+            return fail(sources_.front().path + ": more than " + std::to_string(kMaxSchemaMembers) +
                         " names of members hold together");
         PB_CHECK(work_.spend(20 * names_.size() * sources_.size() * (1 + closing_.size())));
         ObjectMembers out;

@@ -2,9 +2,11 @@
 #pragma once
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "grammar/dfa.hpp"
-#include "grammar/schema_sources.hpp"
+#include "grammar/schema_source.hpp"
 
 namespace patchbay::grammar {
 

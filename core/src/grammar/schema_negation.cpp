@@ -1,6 +1,12 @@
 #include "grammar/schema_negation.hpp"
 
-#include "grammar/schema_sources.hpp"
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "grammar/schema_values.hpp"
 
 namespace patchbay::grammar {
 namespace {
