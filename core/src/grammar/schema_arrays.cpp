@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
+
+#include "grammar/counted_parts.hpp"
 
 namespace patchbay::grammar {
 namespace {
@@ -170,7 +173,8 @@ class Arrays {
         }
         std::vector<JoinedPart> parts;
         for (const ExprId v : values) parts.push_back({v, JoinedPart::Needed::kMaybe});
-        PB_TRY(const ExprId some, to_.joined(parts, {std::max(count_.min, 1u), count_.max}));
+        PB_TRY(const ExprId some, counted_parts(rules_, to_.text.separator(), parts,
+                                                {std::max(count_.min, 1u), count_.max}, c_.path));
         return in_brackets(some, count_.min == 0);
     }
 

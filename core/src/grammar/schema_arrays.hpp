@@ -37,7 +37,6 @@ struct ArrayTranslation {
     const SchemaText& schema;
     std::function<Result<ExprId>(const SchemaSources&)> value;
     std::function<Result<std::vector<ExprId>>(const SchemaSources&)> listed; // the values, if these are few
-    std::function<Result<ExprId>(const std::vector<JoinedPart>&, CountRange)> joined;
 };
 
 Result<ExprId> array_of(const ArrayTranslation&, const SchemaSources&, const Constraints&);

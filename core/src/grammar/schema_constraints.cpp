@@ -66,6 +66,10 @@ Result<uint64_t> count_of(const SchemaSource& s, const char* keyword) {
     return static_cast<uint64_t>(d);
 }
 
+bool Constraints::excludes(const Json& value) const {
+    return std::ranges::any_of(excluded, [&](const Json* e) { return same_value(*e, value); });
+}
+
 Result<Constraints> Constraints::of(const FlatSchema& flat, Work& work) {
     Constraints out;
     out.path = flat.all.empty() ? "#" : flat.all.front().path;

@@ -5,14 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "grammar/counted_parts.hpp"
 #include "grammar/json_numbers.hpp"
 #include "grammar/schema_text.hpp"
 
 namespace patchbay::grammar {
-
-struct CountRange {
-    uint32_t min = 0, max = kUnbounded;
-};
 
 struct Constraints {
     uint32_t types = kAnyType;
@@ -32,6 +29,7 @@ struct Constraints {
     std::string path;        // of the first schema, for messages
 
     static Result<Constraints> of(const FlatSchema&, Work&);
+    bool excludes(const Json& value) const;
     bool restricts_numbers() const { return !bounds.empty() || !multiples.empty() || !not_multiples.empty(); }
     bool restricts_strings() const { return length.min > 0 || length.max != kUnbounded || !texts.empty(); }
 };

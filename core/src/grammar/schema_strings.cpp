@@ -1,0 +1,64 @@
+#include "grammar/schema_strings.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "grammar/automaton.hpp"
+#include "grammar/regex.hpp"
+#include "grammar/regular_sets.hpp"
+
+namespace patchbay::grammar {
+namespace {
+
+constexpr uint32_t kMaxMatchedLength = 400; // of strings under both a maxLength and a pattern or format
+
+}  // namespace
+
+Result<ExprId> SchemaStrings::under(const Constraints& c) {
+    if (c.length.min > c.length.max) return rules_.nothing();
+    const bool excludes_text =
+        std::any_of(c.excluded.begin(), c.excluded.end(), [](const Json* v) { return v->is_string(); });
+    if (c.texts.empty() && !excludes_text) return text_.string(c.length.min, c.length.max);
+    PB_TRY(const ExprId inner, content(c));
+    return text_.quoted(inner);
+}
+
+Result<ExprId> SchemaStrings::content(const Constraints& c) {
+    std::vector<ExprId> parts, excluded;
+    for (const Constraints::Text& t : c.texts) {
+        const bool whole = t.match == RegexDialect::Match::kWhole;
+        const auto e = parse_regex(rules_, t.regex, whole ? text_.format_dialect() : text_.pattern_dialect());
+        if (!e) return fail(t.path + ": " + e.error());
+        (t.negated ? excluded : parts).push_back(*e);
+    }
+    for (const Json* v : c.excluded) {
+        if (!v->is_string()) continue;
+        const std::string spelled = JsonText::spelled(*v);
+        excluded.push_back(rules_.bytes(spelled.substr(1, spelled.size() - 2)));
+    }
+    const bool counted = c.length.min > 0 || c.length.max != kUnbounded;
+    const uint32_t most = std::max(c.length.min, kMaxMatchedLength); // longer ones would take too many states
+    if (counted || parts.empty())
+        parts.push_back(text_.content(c.length.min, c.length.max == kUnbounded ? kUnbounded
+                                                                               : std::min(c.length.max, most)));
+    PB_TRY(const ExprId all, common_to(rules_, parts, work_));
+    return without_any(rules_, all, std::move(excluded), work_);
+}
+
+Result<Dfa> SchemaStrings::matching(const std::string& pattern, const std::string& path) {
+    const auto [at, fresh] = patterns_.try_emplace(pattern);
+    if (fresh) {
+        const auto e = parse_regex(rules_, pattern, text_.pattern_dialect());
+        if (!e) {
+            patterns_.erase(at);
+            return fail(path + ": " + e.error());
+        }
+        PB_TRY(at->second, regular(rules_, *e, work_));
+    }
+    PB_CHECK(work_.spend(at->second.states.size()));
+    return at->second;
+}
+
+}  // namespace patchbay::grammar

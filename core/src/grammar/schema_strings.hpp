@@ -1,0 +1,29 @@
+// Strings under the constraints of a schema. For the JSON Schema front end.
+#pragma once
+#include <map>
+#include <string>
+
+#include "base/result.hpp"
+#include "grammar/dfa.hpp"
+#include "grammar/json_text.hpp"
+#include "grammar/schema_constraints.hpp"
+
+namespace patchbay::grammar {
+
+class SchemaStrings {
+  public:
+    SchemaStrings(Rules& rules, JsonText& text, Work& work) : rules_(rules), text_(text), work_(work) {}
+
+    Result<ExprId> under(const Constraints&);
+    Result<ExprId> content(const Constraints&); // without quotes; one spelling for each text
+    // The texts in which a pattern matches, as they stand in a string.
+    Result<Dfa> matching(const std::string& pattern, const std::string& path);
+
+  private:
+    Rules& rules_;
+    JsonText& text_;
+    Work& work_;
+    std::map<std::string, Dfa> patterns_;
+};
+
+}  // namespace patchbay::grammar
