@@ -17,7 +17,7 @@ Grammar::Grammar(Automaton a, std::shared_ptr<const Vocabulary> v)
 
 const std::shared_ptr<Machine>& Grammar::machine() {
     if (machine_->bytes() > kMaxMachineBytes) machine_ = std::make_shared<Machine>(automaton_);
-    machine_->refill();
+    machine_->budget().refill();
     return machine_;
 }
 
@@ -45,7 +45,7 @@ void Grammar::walk(Machine& m, const TokenTree& tree, uint32_t node, ConfigId c,
         n = on_node(n, to) == Below::kYes ? n + 1 : tree.end(n);
     }
     walked_ += looked_at;
-    (void)m.spend(looked_at / 8);
+    (void)m.budget().spend(looked_at / 8);
 }
 
 const Grammar::StateTokens& Grammar::tokens_of(Machine& m, StateId s) {
@@ -78,7 +78,7 @@ const Grammar::StateTokens& Grammar::tokens_of(Machine& m, StateId s) {
     } else {
         out.ids = found_;
     }
-    if (!m.fault().empty()) return incomplete_;
+    if (!m.budget().fault().empty()) return incomplete_;
     token_bytes_ += 4 * (out.mask.size() + out.ids.size() + out.behind.size() + out.deep.size()) + sizeof out;
     return state_tokens_.emplace(s, std::move(out)).first->second;
 }
@@ -86,13 +86,13 @@ const Grammar::StateTokens& Grammar::tokens_of(Machine& m, StateId s) {
 void Grammar::prepare(uint64_t nodes) {
     walked_ = 0;
     Machine& m = *machine();
-    m.refill(kPrepareWork); // for all of them
+    m.budget().refill(kPrepareWork); // for all of them
     for (StateId s = 0; s < automaton_.state_count() && walked_ < nodes; ++s) {
         (void)tokens_of(m, s);
-        if (!m.fault().empty() || token_bytes_ > kMaxTokenBytes || m.bytes() > kMaxMachineBytes) break;
+        if (!m.budget().fault().empty() || token_bytes_ > kMaxTokenBytes || m.bytes() > kMaxMachineBytes) break;
     }
-    m.clear_fault(); // a text that needs this state reports it
-    m.refill();
+    m.budget().clear_fault(); // a text that needs this state reports it
+    m.budget().refill();
 }
 
 void Grammar::allow(Machine& m, ConfigId c, Vocabulary::Place place, std::span<uint32_t> mask) {
@@ -106,7 +106,7 @@ void Grammar::allow(Machine& m, ConfigId c, Vocabulary::Place place, std::span<u
     if (place == Vocabulary::Place::kFirst && vocabulary_->own_first()) {
         if (first_mask_.empty()) {
             walk(m, tree, 0, c, set_all);
-            if (!m.fault().empty()) return;
+            if (!m.budget().fault().empty()) return;
             first_mask_.assign(mask.begin(), mask.end());
         }
         std::copy(first_mask_.begin(), first_mask_.end(), mask.begin());
@@ -117,7 +117,7 @@ void Grammar::allow(Machine& m, ConfigId c, Vocabulary::Place place, std::span<u
     for (size_t k = 0; k < items.size(); ++k) {
         const auto [state, stack] = items[k];
         const StateTokens& allowed = tokens_of(m, state);
-        if (!m.fault().empty()) return; // and the mask is not used
+        if (!m.budget().fault().empty()) return; // and the mask is not used
         for (size_t w = 0; w < allowed.mask.size(); ++w) mask[w] |= allowed.mask[w];
         for (const TokenId t : allowed.ids) set(t);
         for (const uint32_t n : allowed.deep) { // the same way again, with all that is known now
@@ -153,9 +153,10 @@ Result<> Matcher::follow() {
 }
 
 Result<> Matcher::check() {
-    if (machine_->fault().empty()) return {};
-    const std::string text = machine_->fault();
-    machine_->clear_fault();
+    MaskBudget& budget = machine_->budget();
+    if (budget.fault().empty()) return {};
+    const std::string text = budget.fault();
+    budget.clear_fault();
     return fail(text);
 }
 

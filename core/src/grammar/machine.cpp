@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
+#include <utility>
 
 namespace patchbay::grammar {
 namespace {
+
+constexpr size_t kMaxItems = 2000; // of a configuration
 
 uint64_t mixed(uint64_t h, uint64_t x) { // splitmix64's finaliser
     h = (h ^ x) + 0x9E3779B97F4A7C15u;
@@ -20,18 +24,7 @@ uint64_t packed(Machine::Item i) { return uint64_t{i.state} << 32 | i.stack; }
 Machine::Machine(const Automaton& a) : automaton_(a), classes_(a.class_count()) {
     configs_.push_back({{0, 0}, {0, 0}, false});
     next_.assign(classes_, kDead);
-    stacks_.push_back({0, 0, 0});
     after_.push_back(kDead);
-}
-
-bool Machine::spend(uint64_t n) {
-    if (!fault_.empty()) return false;
-    if (n <= work_) {
-        work_ -= n;
-        return true;
-    }
-    fault_ = "the grammar is too ambiguous here: a mask takes more than " + std::to_string(kMaxWork) + " steps";
-    return false;
 }
 
 ConfigId Machine::of(Item i) { return intern({i}); }
@@ -39,21 +32,20 @@ ConfigId Machine::of(Item i) { return intern({i}); }
 ConfigId Machine::after(StackId s) {
     if (after_[s] == kUnknown) {
         const ConfigId c = intern({top(s)});
-        if (!fault_.empty()) return kDead;
+        if (!budget_.fault().empty()) return kDead;
         after_[s] = c;
     }
     return after_[s];
 }
 
 StackId Machine::push(StateId to, StackId parent) {
-    const auto [at, fresh] = stack_ids_.try_emplace(uint64_t{to} << 32 | parent, static_cast<StackId>(stacks_.size()));
-    if (fresh) {
-        stacks_.push_back({to, parent, stacks_[parent].depth + 1});
-        if (stacks_.back().depth > kMaxDepth && fault_.empty())
-            fault_ = "the text nests deeper than " + std::to_string(kMaxDepth);
+    const StackId s = stacks_.push(to, parent);
+    if (s == after_.size()) { // a new one
+        if (stacks_[s].depth > Stacks::kMaxDepth)
+            budget_.set_fault("the text nests deeper than " + std::to_string(Stacks::kMaxDepth));
         after_.push_back(kUnknown);
     }
-    return at->second;
+    return s;
 }
 
 ConfigId Machine::compute(ConfigId c, uint32_t byte_class) {
@@ -63,9 +55,9 @@ ConfigId Machine::compute(ConfigId c, uint32_t byte_class) {
     for (const Item item : active)
         for (const Automaton::Edge& e : automaton_.edges(automaton_[item.state]))
             if (e.low <= byte && byte <= e.high) kernel.push_back({e.to, item.stack});
-    if (!spend(1 + active.size())) return kDead;
+    if (!budget_.spend(1 + active.size())) return kDead;
     const ConfigId to = intern(std::move(kernel));
-    if (fault_.empty()) next_[size_t{c} * classes_ + byte_class] = to;
+    if (budget_.fault().empty()) next_[size_t{c} * classes_ + byte_class] = to;
     return to;
 }
 
@@ -96,10 +88,10 @@ ConfigId Machine::intern(std::vector<Item> kernel) {
     for (size_t n = 0; n < all.size(); ++n) {
         const Item i = all[n];
         const Automaton::State& state = automaton_[i.state];
-        if (all.size() > kMaxItems && fault_.empty())
-            fault_ = "the grammar is too ambiguous here: more than " + std::to_string(kMaxItems) +
-                     " ways to read the text so far";
-        if (!spend(1 + state.calls_end - state.calls)) return kDead;
+        if (all.size() > kMaxItems)
+            budget_.set_fault("the grammar is too ambiguous here: more than " + std::to_string(kMaxItems) +
+                              " ways to read the text so far");
+        if (!budget_.spend(1 + state.calls_end - state.calls)) return kDead;
         if (state.edges != state.edges_end) active.push_back(i);
         if (state.ends && i.stack == 0) ends = true;
         if (state.ends && i.stack != 0) visit(top(i.stack));
@@ -139,7 +131,7 @@ void Machine::adopt(const Machine& other, std::span<ConfigId> configs) {
 uint64_t Machine::bytes() const {
     constexpr uint64_t kNode = 48; // of a hash table's entry, about
     return items_.size() * sizeof(Item) + configs_.size() * (sizeof(Config) + kNode) + next_.size() * sizeof(uint32_t) +
-           stacks_.size() * (sizeof(Stack) + sizeof(ConfigId) + kNode);
+           stacks_.size() * (sizeof(Stacks::Entry) + sizeof(ConfigId) + kNode);
 }
 
 }  // namespace patchbay::grammar

@@ -1,18 +1,18 @@
 // Runs an automaton over bytes. A configuration is a set of (state, stack) pairs; stacks and configurations are
 // interned, so that a known step costs one look-up for each byte. Interned values are kept as long as the machine.
 #pragma once
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "grammar/automaton.hpp"
+#include "grammar/mask_budget.hpp"
+#include "grammar/stacks.hpp"
 
 namespace patchbay::grammar {
 
-using StackId = uint32_t;  // 0: the bottom
 using ConfigId = uint32_t; // 0: dead, no text continues from there
 inline constexpr ConfigId kDead = 0;
 
@@ -23,9 +23,6 @@ class Machine {
         StackId stack;
         auto operator<=>(const Item&) const = default;
     };
-    static constexpr size_t kMaxItems = 2000;        // of a configuration
-    static constexpr uint32_t kMaxDepth = 100'000;   // of a stack
-    static constexpr uint64_t kMaxWork = 20'000'000; // items processed between two calls of refill()
 
     explicit Machine(const Automaton&);
 
@@ -43,11 +40,7 @@ class Machine {
     void adopt(const Machine& other, std::span<ConfigId>);
 
     uint64_t bytes() const; // that it takes
-    bool spend(uint64_t);   // false: the budget of work is used up, which is a fault
-    void refill(uint64_t work = kMaxWork) { work_ = work; }
-    // Set when a configuration or the work exceeds its limit: results since then must not be used.
-    const std::string& fault() const { return fault_; }
-    void clear_fault() { fault_.clear(); }
+    MaskBudget& budget() { return budget_; } // with a fault when a configuration or the work exceeds its limit
 
   private:
     static constexpr uint32_t kUnknown = UINT32_MAX;
@@ -57,11 +50,6 @@ class Machine {
     struct Config {
         Part kernel, active; // active: items of its closure that some byte continues
         bool ends;
-    };
-    struct Stack {
-        StateId to;
-        StackId parent;
-        uint32_t depth;
     };
     std::span<const Item> span(Part p) const { return {items_.data() + p.begin, p.end - p.begin}; }
     ConfigId compute(ConfigId, uint32_t byte_class);
@@ -73,12 +61,10 @@ class Machine {
     std::vector<Item> items_;
     std::vector<Config> configs_;
     std::vector<uint32_t> next_; // (configs, classes)
-    std::vector<Stack> stacks_;
-    std::unordered_map<uint64_t, StackId> stack_ids_;
+    Stacks stacks_;
     std::unordered_multimap<uint64_t, ConfigId> config_ids_; // by hash of the kernel
     std::vector<ConfigId> after_;                            // by stack
-    uint64_t work_ = kMaxWork;
-    std::string fault_;
+    MaskBudget budget_;
 };
 
 }  // namespace patchbay::grammar

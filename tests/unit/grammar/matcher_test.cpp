@@ -89,7 +89,7 @@ TEST(Matchers, GoOnWhenTheMachineOfTheirGrammarIsExchanged) {
 TEST(Matchers, FailWhereATextNestsTooDeep) {
     Matcher m(compiled(ebnf(R"x(root ::= "(" root ")" | "x")x")));
     Result<bool> last = true;
-    for (uint32_t i = 0; i <= Machine::kMaxDepth && last; ++i) last = m.advance('(');
+    for (uint32_t i = 0; i <= Stacks::kMaxDepth && last; ++i) last = m.advance('(');
     ASSERT_FALSE(last);
     EXPECT_EQ(last.error(), "the text nests deeper than 100000");
 }
