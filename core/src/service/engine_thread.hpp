@@ -1,28 +1,20 @@
 // The thread-safe door to an engine: it owns the thread on which the engine steps. Used by what serves requests that
 // come from other threads, as a server does.
 #pragma once
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
+#include "service/engine_loop.hpp"
+#include "service/engine_thread_options.hpp"
 #include "service/live_engine.hpp"
+#include "service/loop_state.hpp"
 #include "service/stream.hpp"
 
 namespace patchbay::service {
-
-struct EngineThreadOptions {
-    size_t max_inbox = 4096;        // requests that wait for the step under way to end; more are refused as exhausted
-    size_t max_queued_deltas = 64;  // of one stream, see Stream
-    uint32_t max_hang_s = 0;        // a plugin's call that goes on for so long aborts the process in it; 0: none does
-    // Observers, called on the loop's thread, between steps.
-    std::function<void(engine::RequestId, const engine::Request&)> on_request; // accepted
-    std::function<void(const engine::RequestOutput&)> on_output;
-    std::function<void(const engine::StepReport&)> on_step;
-};
 
 // All functions: any thread, but not from an observer, on_ready or on_output (they run on the loop's thread).
 class EngineThread final : public LiveEngine {
@@ -60,38 +52,12 @@ class EngineThread final : public LiveEngine {
     void wait();
 
   private:
-    struct Arrival {
-        engine::Request request;
-        std::shared_ptr<Stream> stream;
-    };
-    using Task = std::function<void(engine::Engine&)>;
-
     std::shared_ptr<engine::Engine> engine() const;
     void want_boundary(); // so that the next turn of the loop passes one
-    void loop();
-    bool take_inbox(); // waits until there is something to do; false: the loop is to end
-    void add(Arrival);
-    void take_over(); // if another engine is to, and this one has nothing left
-    void abort_waiting(const std::shared_ptr<Stream>&);
-    void step();
-    void end(const Failure& why); // of all streams
 
     const EngineThreadOptions options_;
-    std::shared_ptr<engine::Engine> engine_; // changed by the loop's thread, under the mutex
-    std::unordered_map<engine::RequestId, std::shared_ptr<Stream>> streams_; // loop's thread only
-    bool pass_boundary_ = false; // loop's thread only: this turn steps, though there may be nothing to compute
-
-    mutable std::mutex mutex_;
-    std::condition_variable wake_;   // for the loop
-    std::condition_variable changed_; // for those who wait on the state
-    std::vector<Arrival> arrivals_;
-    std::shared_ptr<engine::Engine> next_; // null: the engine stays. Arrivals wait for it
-    std::shared_ptr<engine::Engine> replaced_; // until replace() returns
-    std::function<void(engine::Engine&, uint64_t)> first_of_next_;
-    std::vector<Task> tasks_;
-    ServiceStatus status_;
-    bool stop_ = false;
-    bool boundary_wanted_ = false; // the next turn of the loop passes a boundary
+    mutable LoopState state_;
+    EngineLoop loop_;
     std::mutex stopping_; // one stop() at a time
     std::thread thread_;
 };

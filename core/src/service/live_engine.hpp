@@ -21,6 +21,8 @@ struct ServiceStatus {
     size_t inbox = 0;         // requests that the engine has not seen yet
     size_t unfinished = 0;    // requests that the engine has
     engine::StepReport last;  // of the last step
+
+    bool has_ended() const { return state == ServiceState::kStopped || state == ServiceState::kFailed; }
 };
 
 // All functions: any thread but the loop's.

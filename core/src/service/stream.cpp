@@ -67,6 +67,11 @@ std::optional<Failure> Stream::failure() const {
     return failure_;
 }
 
+std::optional<engine::RequestId> Stream::id() const {
+    const std::lock_guard lock(mutex_);
+    return id_;
+}
+
 void Stream::accept(engine::RequestId id) {
     {
         const std::lock_guard lock(mutex_);
@@ -100,6 +105,15 @@ void Stream::fail(Failure failure) {
     }
     changed_.notify_all();
     if (on_ready_) on_ready_();
+}
+
+void Stream::abort() {
+    for (uint32_t i = 0; i < outputs_; ++i) {
+        engine::RequestOutput last;
+        last.index = i;
+        last.finish = engine::FinishReason::kAbort;
+        push(last);
+    }
 }
 
 }  // namespace patchbay::service

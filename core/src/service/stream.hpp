@@ -1,4 +1,5 @@
-// The output of one request on its way from the loop's thread to its reader. Used by EngineThread and its callers.
+// The output of one request on its way from the loop's thread to its reader. Used by EngineThread, its loop and its
+// callers.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -30,13 +31,15 @@ class Stream {
     std::optional<engine::RequestOutput> try_next(); // does not wait
     bool finished() const;                           // nothing more will come
     std::optional<Failure> failure() const;
+    std::optional<engine::RequestId> id() const; // none: it was not accepted yet, or never
 
-  private:
-    friend class EngineThread;
+    // ---- the loop's thread ----
     void accept(engine::RequestId);
     bool push(const engine::RequestOutput&); // true: it was the last delta of the last output
     void fail(Failure); // no output comes after it; what was pushed before can still be read
+    void abort();       // of a request that no engine has had: all outputs end with finish reason abort
 
+  private:
     std::optional<engine::RequestOutput> take();
     bool over() const { return failure_ || ended_ == outputs_; }
 

@@ -6,9 +6,9 @@
 #include <future>
 
 #include "paths.hpp"
-#include "unit/engine/engine_fixture.hpp"
+#include "unit/service/service_fixture.hpp"
 
-namespace patchbay::service {
+namespace patchbay::service::testing {
 namespace {
 
 using engine::FinishReason;
@@ -16,35 +16,6 @@ using engine::RequestOutput;
 using engine::TokenId;
 using namespace engine::testing;
 using ::testing::HasSubstr;
-
-std::unique_ptr<engine::Engine> make_engine(const config::EngineConfig& config, Clock& clock) {
-    auto made = engine::Engine::create(config, registry(), clock);
-    if (!made) throw std::runtime_error(made.error());
-    return *std::move(made);
-}
-
-engine::Request request(uint64_t seed, uint32_t max_tokens) {
-    engine::Request r;
-    r.prompt = random_prompt(seed, 12);
-    r.sampling = greedy(max_tokens);
-    return r;
-}
-
-struct Read {
-    std::vector<TokenId> tokens;
-    std::vector<FinishReason> endings;
-    size_t deltas = 0;
-};
-
-Read read_all(Stream& stream) {
-    Read out;
-    while (const auto delta = stream.next()) {
-        out.tokens.insert(out.tokens.end(), delta->tokens.begin(), delta->tokens.end());
-        if (delta->finish != FinishReason::kNone) out.endings.push_back(delta->finish);
-        out.deltas += 1;
-    }
-    return out;
-}
 
 // What a plain loop gives for request(seed, max_tokens).
 std::vector<TokenId> expected_tokens(uint64_t seed, uint32_t max_tokens) {
@@ -205,12 +176,6 @@ TEST_F(EngineThreads, EndAnAbortedStreamWithAbort) {
     EXPECT_EQ(service.status().unfinished, 0u);
 }
 
-config::EngineConfig smaller_model() {
-    config::EngineConfig c = tiny_model();
-    c.model.shape["num_hidden_layers"] = "1";
-    return c;
-}
-
 // The requests that run end with the engine that they have; those that come meanwhile get the other one.
 TEST_F(EngineThreads, GoOnWithAnotherEngine) {
     std::promise<void> begun, go_on;
@@ -366,4 +331,4 @@ TEST_F(EngineThreads, CallAReaderBackWhereSomethingCame) {
 }
 
 }  // namespace
-}  // namespace patchbay::service
+}  // namespace patchbay::service::testing

@@ -1,0 +1,36 @@
+// The engine that a loop steps, and another one that is to take its place. Used by EngineThread and its loop, under
+// their mutex.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "engine/engine.hpp"
+
+namespace patchbay::service {
+
+// One thread at a time. Only the loop's thread calls switch_over(), so it may read current() without the mutex.
+class EngineReplacement {
+  public:
+    using First = std::function<void(engine::Engine&, uint64_t step)>; // before the next engine's first step
+
+    explicit EngineReplacement(std::shared_ptr<engine::Engine> current) : current_(std::move(current)) {}
+
+    const std::shared_ptr<engine::Engine>& current() const { return current_; }
+    bool is_pending() const { return next_ != nullptr; } // from begin() to finish() or cancel()
+
+    void begin(std::shared_ptr<engine::Engine> next, First);
+    First switch_over();             // the next engine is the current one from here on
+    void finish() { next_.reset(); } // First was called
+    void cancel();                   // the current engine stays
+    std::shared_ptr<engine::Engine> release_replaced(); // null: none was replaced since the last call
+
+  private:
+    std::shared_ptr<engine::Engine> current_;
+    std::shared_ptr<engine::Engine> next_;
+    std::shared_ptr<engine::Engine> replaced_; // kept until it is released, to be destroyed without a lock
+    First first_;
+};
+
+}  // namespace patchbay::service

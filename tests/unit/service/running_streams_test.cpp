@@ -1,0 +1,97 @@
+#include "service/running_streams.hpp"
+
+#include <gmock/gmock.h>
+
+#include "unit/service/service_fixture.hpp"
+
+namespace patchbay::service::testing {
+namespace {
+
+using engine::FinishReason;
+using engine::testing::tiny_model;
+using ::testing::HasSubstr;
+
+class StreamsOfAnEngine : public ::testing::Test {
+  protected:
+    std::shared_ptr<Stream> add(engine::Request r) {
+        auto stream = std::make_shared<Stream>(r.sampling.n, 64, nullptr);
+        streams_.add(*engine_, {std::move(r), stream});
+        return stream;
+    }
+    void run() {
+        while (engine_->has_unfinished()) ASSERT_TRUE(engine_->step());
+    }
+
+    RealClock clock_;
+    EngineThreadOptions observers_;
+    RunningStreams streams_{observers_};
+    std::unique_ptr<engine::Engine> engine_ = make_engine(tiny_model(), clock_);
+};
+
+TEST_F(StreamsOfAnEngine, GoWhenTheirRequestsEnd) {
+    const auto one = add(request(1, 3)), other = add(request(2, 5));
+    EXPECT_TRUE(one->id());
+    EXPECT_EQ(streams_.size(), 2u);
+    run();
+    EXPECT_EQ(streams_.size(), 0u);
+    EXPECT_EQ(read_all(*one).tokens.size(), 3u);
+    EXPECT_EQ(read_all(*other).tokens.size(), 5u);
+}
+
+TEST_F(StreamsOfAnEngine, FailWithTheReasonOfARefusal) {
+    engine::Request wrong = request(1, 4);
+    wrong.prompt = {5000};
+    const auto stream = add(wrong);
+    EXPECT_EQ(streams_.size(), 0u);
+    EXPECT_FALSE(stream->id());
+    EXPECT_THAT(stream->failure()->text, HasSubstr("prompt token 5000"));
+}
+
+TEST_F(StreamsOfAnEngine, ShowObserversWhatWasAcceptedAndEachDelta) {
+    std::vector<engine::RequestId> accepted;
+    int deltas = 0;
+    observers_.on_request = [&](engine::RequestId id, const engine::Request& r) {
+        accepted.push_back(id);
+        EXPECT_EQ(r.prompt, request(1, 3).prompt);
+    };
+    observers_.on_output = [&](const engine::RequestOutput&) { deltas += 1; };
+    engine::Request wrong = request(1, 4);
+    wrong.prompt = {5000};
+    add(wrong);
+    const auto stream = add(request(1, 3));
+    run();
+    EXPECT_EQ(accepted, std::vector{*stream->id()});
+    EXPECT_EQ(deltas, 3);
+}
+
+TEST_F(StreamsOfAnEngine, EndWithAbortOneOrAll) {
+    const auto one = add(request(1, 40)), other = add(request(2, 40)), third = add(request(3, 40));
+    streams_.abort(*engine_, one);
+    EXPECT_EQ(streams_.size(), 2u);
+    streams_.abort(*engine_, one); // nothing
+    streams_.abort_all(*engine_);
+    EXPECT_EQ(streams_.size(), 0u);
+    for (const auto& stream : {one, other, third})
+        EXPECT_EQ(read_all(*stream).endings, std::vector{FinishReason::kAbort});
+}
+
+TEST_F(StreamsOfAnEngine, AreNotTakenForThoseOfAnEarlierEngine) {
+    const auto old = add(request(1, 2));
+    run();
+    engine_ = make_engine(tiny_model(), clock_);
+    const auto now = add(request(2, 2));
+    ASSERT_EQ(old->id(), now->id());
+    streams_.abort(*engine_, old);
+    run();
+    EXPECT_EQ(read_all(*now).endings, std::vector{FinishReason::kLength});
+}
+
+TEST_F(StreamsOfAnEngine, FailTogetherWhereItCannotGoOn) {
+    const auto one = add(request(1, 40)), other = add(request(2, 40));
+    streams_.fail_all(fail(StatusCode::kInternal, "the step failed"));
+    EXPECT_EQ(streams_.size(), 0u);
+    for (const auto& stream : {one, other}) EXPECT_EQ(stream->failure()->text, "the step failed");
+}
+
+}  // namespace
+}  // namespace patchbay::service::testing

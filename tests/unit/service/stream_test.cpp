@@ -1,0 +1,52 @@
+#include "service/stream.hpp"
+
+#include <gmock/gmock.h>
+
+namespace patchbay::service {
+namespace {
+
+using engine::FinishReason;
+
+TEST(Streams, EndEachOutputOfARequestThatNoEngineHasHad) {
+    int calls = 0;
+    Stream stream(3, 1, [&] { calls += 1; });
+    EXPECT_FALSE(stream.id());
+    stream.abort();
+    EXPECT_FALSE(stream.finished()); // the endings are still to be read
+    for (uint32_t i = 0; i < 3; ++i) {
+        const auto last = stream.try_next();
+        ASSERT_TRUE(last);
+        EXPECT_EQ(last->index, i);
+        EXPECT_EQ(last->finish, FinishReason::kAbort);
+    }
+    EXPECT_TRUE(stream.finished());
+    EXPECT_FALSE(stream.failure());
+    EXPECT_EQ(calls, 1); // something was there from the first one on
+}
+
+TEST(Streams, KeepWhatCameBeforeAFailure) {
+    Stream stream(1, 4, nullptr);
+    stream.accept(7);
+    EXPECT_EQ(stream.id(), 7u);
+    engine::RequestOutput delta;
+    delta.tokens = {1, 2};
+    EXPECT_FALSE(stream.push(delta));
+    stream.fail(fail(StatusCode::kInternal, "the step failed"));
+    EXPECT_EQ(*stream.accepted(), 7u);
+    EXPECT_EQ(stream.next()->tokens, delta.tokens);
+    EXPECT_FALSE(stream.next());
+    EXPECT_EQ(stream.failure()->text, "the step failed");
+}
+
+TEST(Streams, ThatHaveEndedDoNotFail) {
+    Stream stream(1, 4, nullptr);
+    engine::RequestOutput last;
+    last.finish = FinishReason::kLength;
+    EXPECT_TRUE(stream.push(last));
+    stream.fail(fail("too late"));
+    EXPECT_FALSE(stream.failure());
+    EXPECT_EQ(stream.next()->finish, FinishReason::kLength);
+}
+
+}  // namespace
+}  // namespace patchbay::service
