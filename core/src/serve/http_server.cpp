@@ -5,13 +5,17 @@
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
 #include <cstring>
 #include <thread>
 #include <vector>
 
 #include "serve/error_reply.hpp"
+#include "serve/http_answer.hpp"
 #include "serve/http_connection.hpp"
 #include "serve/socket_file.hpp"
 
@@ -118,10 +122,7 @@ struct HttpServer::Core {
         const HttpResponse reply =
             error_reply(fail(StatusCode::kUnavailable,
                              std::to_string(set->options.max_connections) + " connections are open, no more fit"));
-        const std::string text =
-            "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
-            "Connection: close\r\nContent-Length: " +
-            std::to_string(reply.body.size()) + "\r\n\r\n" + reply.body;
+        const std::string text = whole_answer(reply, Ending::kClose);
         boost::system::error_code ignored;
         socket.non_blocking(true, ignored);
         socket.write_some(asio::buffer(text), ignored);
@@ -140,12 +141,12 @@ struct HttpServer::Core {
     }
 
     void tick() {
-        timer.expires_after(std::chrono::milliseconds(1000 / ConnectionSet::kTicksPerSecond));
+        timer.expires_after(std::chrono::milliseconds(1000 / Deadline::kTicksPerSecond));
         timer.async_wait([this](const boost::system::error_code& error) {
             if (error || set->stopped) return;
-            const uint64_t now = ++set->tick;
-            each_connection([&](Connection& c) {
-                if (c.overdue(now)) c.close_later();
+            ++set->tick;
+            each_connection([](Connection& c) {
+                if (c.overdue()) c.close_later();
             });
             if (std::exchange(accept_at_tick, false) && acceptor.is_open()) accept();
             tick();

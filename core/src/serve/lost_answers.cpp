@@ -4,11 +4,11 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <cstdio>
 #include <atomic>
 #include <string>
 
 #include "serve/error_reply.hpp"
+#include "serve/http_answer.hpp"
 
 namespace patchbay::serve {
 namespace {
@@ -30,12 +30,9 @@ struct LastWords { // as they are sent
         const std::string body =
             error_json(fail(StatusCode::kUnavailable, "a fault has ended the server, most likely of a plugin; this "
                                                       "answer is lost (send the request again)"));
-        whole = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\n"
-                "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
-        const std::string event = "data: " + body + "\n\n";
-        char size[24];
-        std::snprintf(size, sizeof size, "%zx\r\n", event.size());
-        chunk = size + event + "\r\n0\r\n\r\n";
+        whole = whole_answer({.status = 503, .body = body}, Ending::kClose);
+        chunk = chunk_of("data: " + body + "\n\n");
+        chunk += kLastChunk;
     }
 };
 std::atomic<const LastWords*> words{nullptr};

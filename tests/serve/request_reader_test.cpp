@@ -1,0 +1,120 @@
+#include "serve/request_reader.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace patchbay::serve {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+void put(RequestReader& reader, std::string_view bytes) {
+    while (!bytes.empty()) {
+        const boost::asio::mutable_buffer to = reader.prepare();
+        const size_t n = std::min(to.size(), bytes.size());
+        std::memcpy(to.data(), bytes.data(), n);
+        reader.commit(n);
+        bytes.remove_prefix(n);
+    }
+}
+
+class RequestReaders : public ::testing::Test {
+  protected:
+    void come(std::string_view bytes) { put(reader_, bytes); }
+    RequestReader::Outcome parse(std::string_view bytes) {
+        come(bytes);
+        return reader_.parse();
+    }
+
+    RequestReader reader_{100, 2000};
+};
+
+TEST_F(RequestReaders, GiveARequestAsTheRoutesSeeIt) {
+    const auto parsed = parse("POST /v1/x?a=b HTTP/1.1\r\nContent-LENGTH: 2\r\nX-Key: Abc\r\n\r\nhi");
+    ASSERT_TRUE(parsed.request);
+    const HttpRequest& request = parsed.request->request;
+    EXPECT_EQ(request.method, "POST");
+    EXPECT_EQ(request.path, "/v1/x");
+    EXPECT_EQ(request.body, "hi");
+    EXPECT_THAT(request.headers, Contains(Pair("x-key", "Abc")));
+    EXPECT_TRUE(parsed.request->http_1_1);
+    EXPECT_TRUE(parsed.request->keep_alive);
+    EXPECT_FALSE(reader_.is_partial());
+    EXPECT_EQ(reader_.buffered(), 0u);
+}
+
+TEST_F(RequestReaders, GiveOneOfManyACall) {
+    come("GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.0\r\n\r\nGET /3 HTTP/1.1\r\nConnection: close\r\n\r\nGET /4");
+    EXPECT_EQ(reader_.parse().request->request.path, "/1");
+    const auto second = reader_.parse(), third = reader_.parse(), rest = reader_.parse();
+    EXPECT_FALSE(second.request->http_1_1);
+    EXPECT_FALSE(second.request->keep_alive);
+    EXPECT_EQ(third.request->request.path, "/3");
+    EXPECT_FALSE(third.request->keep_alive);
+    EXPECT_FALSE(rest.request || rest.rejection);
+    EXPECT_TRUE(reader_.is_partial());
+}
+
+TEST_F(RequestReaders, TakeRequestsByteByByte) {
+    const std::string bytes = "POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n1\r\n!\r\n0\r\n\r\n";
+    for (size_t i = 0; i + 1 < bytes.size(); ++i) ASSERT_FALSE(parse({&bytes[i], 1}).request) << i;
+    const auto parsed = parse({&bytes.back(), 1});
+    ASSERT_TRUE(parsed.request);
+    EXPECT_EQ(parsed.request->request.body, "hi!");
+}
+
+TEST_F(RequestReaders, TakeTargetsAsProxiesAreAsked) {
+    EXPECT_EQ(parse("GET http://h:1/a?b HTTP/1.1\r\n\r\n").request->request.path, "/a");
+    EXPECT_EQ(parse("GET https://h HTTP/1.1\r\n\r\n").request->request.path, "/");
+}
+
+TEST_F(RequestReaders, SayOnceForEachRequestThatItsClientWaits) {
+    const std::string head = "POST /a HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_TRUE(parse(head).expects_continue);
+        EXPECT_FALSE(parse("x").expects_continue);
+        const auto parsed = parse("yz");
+        ASSERT_TRUE(parsed.request);
+        EXPECT_FALSE(parsed.expects_continue);
+    }
+}
+
+TEST_F(RequestReaders, RejectWhatIsTooLongOrNoRequestAndDiscardTheRest) {
+    const struct {
+        std::string bytes, text;
+        unsigned status;
+    } cases[] = {{"POST / HTTP/1.1\r\nContent-Length: 101\r\n\r\n", "the body has more than 100 bytes", 413},
+                 {"GET / HTTP/1.1\r\nA: " + std::string(2000, 'x'), "the headers have more than 2000 bytes", 431},
+                 {"hello\r\n\r\n", "this is no HTTP request: ", 400}};
+    for (const auto& c : cases) {
+        RequestReader reader(100, 2000);
+        put(reader, c.bytes);
+        const auto parsed = reader.parse();
+        ASSERT_TRUE(parsed.rejection) << c.text;
+        EXPECT_EQ(parsed.rejection->status, c.status);
+        EXPECT_THAT(parsed.rejection->text, HasSubstr(c.text));
+        EXPECT_TRUE(reader.is_discarding());
+        EXPECT_FALSE(reader.is_partial());
+        put(reader, "GET / HTTP/1.1\r\n\r\n");
+        EXPECT_FALSE(reader.parse().request);
+        EXPECT_EQ(reader.buffered(), 0u);
+    }
+}
+
+TEST_F(RequestReaders, AreFullWhereMuchWasReadAhead) {
+    come("GET /1 HTTP/1.1\r\n\r\n");
+    EXPECT_FALSE(reader_.is_full());
+    come(std::string(256u << 10, 'x'));
+    EXPECT_TRUE(reader_.is_full());
+    reader_.discard();
+    EXPECT_FALSE(reader_.is_full());
+}
+
+}  // namespace
+}  // namespace patchbay::serve
