@@ -28,12 +28,12 @@ void EngineLoop::run() {
         take_over();
     }
     streams_.abort_all(engine());
-    fail_all(fail(StatusCode::kUnavailable, "the engine was stopped"));
     {
         const std::lock_guard lock(state_.mutex);
         if (state_.status.state != ServiceState::kFailed) state_.status.state = ServiceState::kStopped;
         state_.status.unfinished = 0;
-    }
+    } // nothing more comes into the inbox
+    fail_all(fail(StatusCode::kUnavailable, "the engine was stopped"));
     state_.changed.notify_all();
 }
 

@@ -62,12 +62,13 @@ TEST_F(EngineLoops, AbortWhatRunsWhenTheyAreStopped) {
 
 TEST_F(EngineLoops, FailWhatTheyDoNotTakeAnyMore) {
     start();
-    const auto stream = arrive(1, 4);
-    bool called = false;
+    bool called = false, ended = false; // from then on callers are refused, and nothing more comes
+    const auto stream = arrive(1, 4, [&] { ended = state_->status.has_ended(); });
     state_->inbox.add_task([&](engine::Engine&) { called = true; });
     state_->inbox.stop();
     loop_->run();
     EXPECT_EQ(stream->failure()->text, "the engine was stopped");
+    EXPECT_TRUE(ended);
     EXPECT_FALSE(called);
     EXPECT_TRUE(state_->inbox.take().tasks.empty());
 }
