@@ -1,4 +1,5 @@
-// Cross-origin requests: which pages in browsers may read the server's answers. Used by Connection.
+// Cross-origin requests: which pages in browsers may read the server's answers. Used by Connection and its
+// exchanges.
 #pragma once
 #include <optional>
 #include <string>
