@@ -267,17 +267,6 @@ TEST(Proposals, GiveUpWhatAWindowHasPassed) {
     EXPECT_FALSE(b.part.lingers(s)) << "there is no draft model that would want the rest";
 }
 
-TEST(Proposals, LingeringPagesComeBackAtTheEnd) {
-    Bench b;
-    auto s = sequence(9, 4);
-    ASSERT_TRUE(b.kv.tables().grow(s->table, 4));
-    b.part.linger(std::move(s));
-    EXPECT_EQ(b.part.lingering().size(), 1u);
-    b.part.release_lingering();
-    EXPECT_EQ(b.kv.pool().used(), 0u);
-    EXPECT_TRUE(b.part.lingering().empty());
-}
-
 TEST(Proposals, ByAnAdaptiveLengthAreAsLongAsItChooses) {
     config::SpeculationSettings adaptive;
     adaptive.mode = config::DraftMode::kAdaptive;

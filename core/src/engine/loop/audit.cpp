@@ -66,7 +66,7 @@ Result<> Engine::audit() const {
         for (const Placed& item : step.items)
             if (!running.contains(item.sequence->id)) return fail("a step in flight has a sequence that does not run");
     }
-    for (const auto& left : p.proposals.lingering()) tables.push_back(&left->table);
+    for (const auto& left : p.proposals.lingering().all()) tables.push_back(&left->table);
     return p.kv->audit(tables);
 }
 
