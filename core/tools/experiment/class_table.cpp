@@ -35,7 +35,7 @@ Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m, const 
     return c;
 }
 
-struct Table {
+struct ClassTable {
     std::vector<std::string> heads; // of lines: class, variant
     std::vector<ClassColumn> columns;
     size_t head = 0;
@@ -66,9 +66,9 @@ struct Table {
 };
 
 // Of the classes from `from` on that are by the same.
-Table table_of(const Conclusion& c, size_t from, size_t to, const std::vector<std::string>& names, size_t baseline,
-               Intervals intervals) {
-    Table t;
+ClassTable table_of(const Conclusion& c, size_t from, size_t to, const std::vector<std::string>& names, size_t baseline,
+                    Intervals intervals) {
+    ClassTable t;
     size_t widest = 0;
     for (size_t k = from; k < to; ++k) widest = std::max(widest, columns_of(c.classes[k].name));
     std::vector<size_t> order{baseline};
@@ -109,7 +109,7 @@ std::string class_table(const Conclusion& c, const std::vector<std::string>& var
             out += (out.empty() ? "" : "\n") + title + ": " + std::to_string(rows) + " rows, with --full\n";
             continue;
         }
-        Table t = table_of(c, from, to, names.names, baseline, intervals);
+        ClassTable t = table_of(c, from, to, names.names, baseline, intervals);
         t.head = std::max(t.head, columns_of(title));
         out += (out.empty() ? "" : "\n") + t.text(title);
     }

@@ -1,9 +1,11 @@
 #include "experiment/drive.hpp"
+#include "experiment/follow_ups.hpp"
 #include "experiment/step_numbers.hpp"
+#include "experiment/timed_requests.hpp"
 #include "service/run_to_end.hpp"
 
 #include <algorithm>
-#include <unordered_map>
+#include <string>
 #include <utility>
 
 namespace patchbay::experiment {
@@ -64,46 +66,25 @@ class Tally {
     std::string first_error_;
 };
 
-constexpr uint32_t kNoTurn = ~uint32_t{0};
-
 // Gives the engine its requests: those with a time of their own before it, the others when what they follow is done.
 class Feed {
   public:
-    Feed(DrivenEngine& engine, const Requests& planned, const DriveHooks& hooks, RunRecord& run, uint64_t start_ns)
-        : engine_(engine), planned_(planned), hooks_(hooks), run_(run), start_(start_ns),
-          next_(planned.size(), kNoTurn),
-          unfinished_(planned.size()), ids_(planned.size()) {
+    Feed(DrivenEngine& engine, const Requests& planned, const DriveHooks& hooks, RunRecord& run, Tally& tally,
+         uint64_t start_ns)
+        : engine_(engine), planned_(planned), hooks_(hooks), run_(run), tally_(tally), start_(start_ns),
+          timed_(planned, start_ns), follow_ups_(planned), unfinished_(planned.size()), ids_(planned.size()) {
         run.requests.assign(planned.size(), {});
-        for (uint32_t i = 0; i < planned.size(); ++i) {
-            run.requests[i].arrival_ns = planned.arrival_ns(i);
-            if (const auto before = planned.follows(i)) next_[*before] = i;
-            else timed_.push_back(i);
-        }
-        std::ranges::stable_sort(timed_, {}, [&](uint32_t i) { return planned.arrival_ns(i); });
+        for (uint32_t i = 0; i < planned.size(); ++i) run.requests[i].arrival_ns = planned.arrival_ns(i);
     }
 
-    // Those that arrive by this time, and the next ones after it: an engine without work waits for them.
-    void add_until(uint64_t now_ns) {
-        const auto arrival = [&](size_t at) { return start_ + planned_.arrival_ns(timed_[at]); };
-        while (added_ < timed_.size() && arrival(added_) <= now_ns) add_timed();
-        if (added_ == timed_.size() || next_is_there_) return;
-        const uint64_t next = arrival(added_);
-        while (added_ < timed_.size() && arrival(added_) <= next) add_timed();
-        next_is_there_ = true;
-        next_ns_ = next;
-    }
     void add_by_time(uint64_t now_ns) {
-        next_is_there_ &= next_ns_ > now_ns;
-        add_until(now_ns);
+        while (const auto i = timed_.next(now_ns)) add(*i, planned_.make(*i), planned_.arrival_ns(*i));
         add_due();
     }
     // Requests whose predecessors are done by now. Not from inside a step.
-    void add_due() {
-        while (!due_.empty()) { // those that are refused may end others
-            const auto due = std::exchange(due_, {});
-            if (is_closed_) return;
+    void add_due() { // those that are refused may end others
+        for (auto due = follow_ups_.take_due(); !due.empty(); due = follow_ups_.take_due())
             for (const uint32_t i : due) add_after(i, *planned_.follows(i));
-        }
     }
     void abort_all() {
         for (uint32_t i = 0; i < ids_.size(); ++i)
@@ -111,38 +92,25 @@ class Feed {
     }
     // Requests that arrive after this time, and those that would follow another one, do not take place.
     void drop_later_than(uint64_t now_ns) {
-        is_closed_ = true;
         for (uint32_t i = 0; i < ids_.size(); ++i)
             if (ids_[i] != 0 && unfinished_[i] > 0 && start_ + run_.requests[i].arrival_ns > now_ns)
                 engine_.abort(ids_[i]);
-        added_ = timed_.size();
+        timed_.drop_rest();
+        follow_ups_.drop_rest();
     }
     size_t finished() const { return finished_; }
     // Those that ended and that nothing waits for any more.
     std::vector<uint32_t> take_ended() { return std::exchange(ended_, {}); }
     size_t ended() const { return ended_.size(); }
-    const Tally& tally() const { return tally_; }
-    Tally& tally() { return tally_; }
 
   private:
-    void add_timed() {
-        const uint32_t i = timed_[added_++];
-        add(i, planned_.make(i), planned_.arrival_ns(i));
-    }
     void add_after(uint32_t i, uint32_t before) {
-        RequestRecord& previous = run_.requests[before];
+        const RequestRecord& previous = run_.requests[before];
         if (!previous.completed()) {
             ended_.push_back(before);
             return refuse(i, "the request that it follows failed");
         }
-        PlannedRequest planned = planned_.make(i);
-        if (planned.continues) {
-            std::vector<engine::TokenId> whole = std::move(prompts_[before]);
-            whole.insert(whole.end(), previous.output.begin(), previous.output.end());
-            whole.insert(whole.end(), planned.prompt.begin(), planned.prompt.end());
-            planned.prompt = std::move(whole);
-        }
-        prompts_.erase(before);
+        PlannedRequest planned = follow_ups_.make(i, before, previous.output);
         const uint64_t arrival_ns = previous.finish_ns + planned.think_ns;
         ended_.push_back(before);
         add(i, std::move(planned), arrival_ns);
@@ -158,7 +126,7 @@ class Feed {
         record.deadline_ns = planned.deadline_ns + (planned.follows && planned.deadline_ns > 0 ? arrival_ns : 0);
         record.prompt_tokens = static_cast<uint32_t>(planned.prompt.size());
         unfinished_[i] = planned.sampling.n;
-        if (next_[i] != kNoTurn) prompts_[i] = planned.prompt; // which may continue it
+        follow_ups_.keep_prompt(i, planned.prompt);
         engine::Request request;
         request.prompt = std::move(planned.prompt);
         request.sampling = std::move(planned.sampling);
@@ -188,7 +156,7 @@ class Feed {
         finished_ += 1;
         unfinished_[i] = 0;
         tally_.add_ended(run_.requests[i], run_.end);
-        if (next_[i] != kNoTurn) due_.push_back(next_[i]);
+        if (follow_ups_.has_next(i)) follow_ups_.finished(i);
         else ended_.push_back(i);
     }
 
@@ -196,18 +164,14 @@ class Feed {
     const Requests& planned_;
     const DriveHooks& hooks_;
     RunRecord& run_;
+    Tally& tally_;
     uint64_t start_;
-    std::vector<uint32_t> next_, due_, ended_; // next_: the request that follows
-    std::vector<uint32_t> timed_;              // those with a time of their own, by it
-    size_t added_ = 0;                         // of them
-    bool is_closed_ = false;                   // no request is added any more
-    bool next_is_there_ = false;               // the engine has one that is yet to arrive,
-    uint64_t next_ns_ = 0;                     // at this time
-    std::vector<uint32_t> unfinished_;         // outputs
-    std::unordered_map<uint32_t, std::vector<engine::TokenId>> prompts_; // of requests that another one follows
-    std::vector<engine::RequestId> ids_;       // 0: not added
+    TimedRequests timed_;
+    FollowUps follow_ups_;
+    std::vector<uint32_t> unfinished_;   // outputs, by request
+    std::vector<engine::RequestId> ids_; // 0: not added
+    std::vector<uint32_t> ended_;
     size_t finished_ = 0;
-    Tally tally_;
 };
 
 // Hands over the rows of a run while it goes on, some at a time.
@@ -253,7 +217,8 @@ void drive(DrivenEngine& engine, Clock& clock, const Requests& planned, const Dr
     constexpr uint64_t kHeadStart = 1'000'000; // so that the first arrival is not in the past when it is added
     const uint64_t start = clock.now_ns() + kHeadStart + planned.size() * 1'000;
     const bool ahead = hooks.feeding == Feeding::kAhead;
-    Feed feed(engine, planned, hooks, run, start);
+    Tally tally;
+    Feed feed(engine, planned, hooks, run, tally, start);
     RowStream rows(feed, run, hooks);
     StepNumbers numbers;
     feed.add_by_time(ahead ? ~uint64_t{0} : clock.now_ns());
@@ -276,7 +241,7 @@ void drive(DrivenEngine& engine, Clock& clock, const Requests& planned, const Dr
         if (hooks.on_step) hooks.on_step(report, feed.finished());
         report.start_ns = since(report.start_ns, start);
         report.end_ns = since(report.end_ns, start);
-        feed.tally().add(report);
+        tally.add(report);
         if (report.end_ns >= hooks.counted.from_ns && report.start_ns <= hooks.counted.until_ns) numbers.add(report);
         run.steps.push_back(report);
     };
@@ -284,7 +249,7 @@ void drive(DrivenEngine& engine, Clock& clock, const Requests& planned, const Dr
         run.end = RunEnd::kFailed;
         run.faults.push_back(done.error());
     }
-    feed.tally().write(run);
+    tally.write(run);
     run.numbers = numbers.numbers();
     rows.finish();
 }
