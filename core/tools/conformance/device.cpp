@@ -94,7 +94,7 @@ Outcome weights(Subject& subject) {
         if (status == PB_OK) return fail(std::string("it prepares a weight ") + c.what);
     }
     PB_TRY(Bench b, Bench::create(*component));
-    PB_TRY(const pb_weight* w, b.weight(PB_WEIGHT_LINEAR, 8, 8, data));
+    PB_TRY(const pb_weight* w, b.weights().make(PB_WEIGHT_LINEAR, 8, 8, data));
     if (table.weight_bytes(component->self(), w) == 0) return fail("a weight of 8 by 8 takes no bytes");
     return {};
 }
@@ -226,9 +226,9 @@ Outcome charges(Subject& subject) {
                         " ns, and then " + std::to_string(charged[1]));
     }
     PB_TRY(Bench b, Bench::create(*component));
-    PB_TRY(const pb_weight* w, b.weight(PB_WEIGHT_LINEAR, 8, 16, Floats(128, 1), {}, 0, PB_BF16));
-    PB_TRY(const pb_tensor x, b.put(Floats(30, 1), {2, 15}));
-    PB_TRY(const pb_tensor out, b.poison({2, 8}));
+    PB_TRY(const pb_weight* w, b.weights().make(PB_WEIGHT_LINEAR, 8, 16, Floats(128, 1), {}, 0, PB_BF16));
+    PB_TRY(const pb_tensor x, b.arrays().put(Floats(30, 1), {2, 15}));
+    PB_TRY(const pb_tensor out, b.arrays().poison({2, 8}));
     if (b.step([&](const pb_ops& ops) { ops.linear(ops.ctx, &out, &x, w); }))
         return fail("linear takes 15 columns where the weight has 16");
     const pb_cost cost{sizeof(pb_cost), 1, 1u << 30, 1u << 30, 1u << 30, b.info().activation_dtype, 0};

@@ -1,43 +1,9 @@
 #include "conformance/device_case.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <utility>
-
+#include "conformance/lent_memory.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay::conformance {
-namespace {
-
-constexpr int64_t kPadding = 24; // elements after a strided row
-
-// To and from what an activation is; F16 devices are compared once there is one.
-std::vector<uint8_t> encode(const Floats& values, pb_dtype dtype) {
-    std::vector<uint8_t> out(values.size() * static_cast<size_t>(dtype_bytes(dtype)));
-    for (size_t i = 0; i < values.size(); ++i) {
-        if (dtype == PB_F32) std::memcpy(out.data() + i * 4, &values[i], 4);
-        const uint16_t half = f32_to_bf16(values[i]);
-        if (dtype == PB_BF16) std::memcpy(out.data() + i * 2, &half, 2);
-    }
-    return out;
-}
-
-Floats decode(const std::vector<uint8_t>& bytes, pb_dtype dtype) {
-    Floats out(bytes.size() / static_cast<size_t>(dtype_bytes(dtype)));
-    for (size_t i = 0; i < out.size(); ++i) {
-        uint16_t half = 0;
-        if (dtype == PB_F32) std::memcpy(&out[i], bytes.data() + i * 4, 4);
-        if (dtype == PB_BF16) std::memcpy(&half, bytes.data() + i * 2, 2), out[i] = bf16_to_f32(half);
-        int32_t whole = 0;
-        if (dtype == PB_I32) std::memcpy(&whole, bytes.data() + i * 4, 4), out[i] = static_cast<float>(whole);
-    }
-    return out;
-}
-
-int64_t row_width(const pb_tensor& t) { return elements(t) / t.shape[0]; }
-
-}  // namespace
 
 pb_ops ops_of(const host::Component& c) {
     const pb_ops* const given = static_cast<const pb_device*>(c.type().vtable)->ops(c.self());
@@ -45,26 +11,17 @@ pb_ops ops_of(const host::Component& c) {
 }
 
 Result<Bench> Bench::create(const host::Component& c, Rows rows, Steps steps) {
-    Bench b(c, rows, steps);
-    PB_TRY(b.info_, (filled<&pb_device::info, pb_device_info>(c)));
-    if (steps == Steps::kLent) b.lent_ops_ = std::make_unique<LentOps>(ops_of(c));
-    return b;
+    PB_TRY(const pb_device_info info, (filled<&pb_device::info, pb_device_info>(c)));
+    return Bench(c, info, rows, steps);
 }
 
-Bench::Bench(Bench&& o) noexcept
-    : component_(o.component_),
-      rows_(o.rows_),
-      steps_(o.steps_),
-      info_(o.info_),
-      placed_(std::exchange(o.placed_, {})),
-      weights_(std::exchange(o.weights_, {})),
-      lent_ops_(std::move(o.lent_ops_)),
-      graphs_(std::exchange(o.graphs_, {})) {}
+Bench::Bench(const host::Component& c, const pb_device_info& info, Rows rows, Steps steps)
+    : component_(c), info_(info), steps_(steps),
+      lent_ops_(steps == Steps::kLent ? std::make_unique<LentOps>(ops_of(c)) : nullptr),
+      arrays_(c, info, rows, steps == Steps::kLent), weights_(c, steps == Steps::kLent) {}
 
 Bench::~Bench() {
-    for (pb_graph* g : graphs_) graph_calls().graph_free(component_->self(), g);
-    for (pb_weight* w : weights_) table().release(component_->self(), w);
-    for (const Placed& p : placed_) table().free(component_->self(), p.memory);
+    for (pb_graph* g : graphs_) graph_calls().graph_free(component_.self(), g);
 }
 
 float Bench::rounded(float x) const { return info_.activation_dtype == PB_BF16 ? bf16_to_f32(f32_to_bf16(x)) : x; }
@@ -74,165 +31,42 @@ Floats Bench::rounded(Floats values) const {
     return values;
 }
 
-Result<pb_tensor> Bench::place(const void* bytes, size_t size, pb_dtype dtype, std::initializer_list<int64_t> shape,
-                               int64_t row) {
-    void* memory = nullptr;
-    PB_CHECK(component_->check(table().alloc(component_->self(), size, &memory), "alloc"));
-    placed_.push_back({memory, {static_cast<const uint8_t*>(bytes), static_cast<const uint8_t*>(bytes) + size}});
-    LentMemory lent;
-    const void* const from = lent_ops_ ? lent.lend(static_cast<const std::byte*>(bytes), size) : bytes;
-    PB_CHECK(component_->check(table().to_device(component_->self(), memory, from, size), "to_device"));
-    lent.end_call();
-    pb_tensor t = tensor(memory, dtype, shape, info_.host_memory ? 0 : 1);
-    if (t.rank > 1) t.strides[0] = row;
-    return t;
-}
-
-Result<pb_tensor> Bench::put(const Floats& values, std::initializer_list<int64_t> shape) {
-    const int64_t rows = *shape.begin(), width = rows > 0 ? static_cast<int64_t>(values.size()) / rows : 0;
-    const int64_t row = width + (rows_ == Rows::kStrided ? kPadding : 0);
-    Floats spread(static_cast<size_t>(rows * row), NAN);
-    for (int64_t r = 0; r < rows; ++r) std::copy_n(values.begin() + r * width, width, spread.begin() + r * row);
-    const auto bytes = encode(spread, info_.activation_dtype);
-    return place(bytes.data(), bytes.size(), info_.activation_dtype, shape, row);
-}
-
-Result<pb_tensor> Bench::poison(std::initializer_list<int64_t> shape) {
-    int64_t count = 1;
-    for (const int64_t n : shape) count *= n;
-    return put(Floats(static_cast<size_t>(count), NAN), shape);
-}
-
-Result<pb_tensor> Bench::put_ints(const std::vector<int32_t>& values) {
-    return put_ints(values, {static_cast<int64_t>(values.size())});
-}
-
-Result<pb_tensor> Bench::put_ints(const std::vector<int32_t>& values, std::initializer_list<int64_t> shape) {
-    return place(values.data(), values.size() * sizeof(int32_t), PB_I32, shape,
-                 static_cast<int64_t>(values.size()) / std::max<int64_t>(*shape.begin(), 1));
-}
-
-Result<pb_tensor> Bench::put_f32(const Floats& values, std::initializer_list<int64_t> shape) {
-    return place(values.data(), values.size() * sizeof(float), PB_F32, shape,
-                 static_cast<int64_t>(values.size()) / std::max<int64_t>(*shape.begin(), 1));
-}
-
-Result<const pb_weight*> Bench::weight(pb_weight_role role, int64_t rows, int64_t cols, const Floats& values,
-                                       const Floats& bias, uint64_t uses, pb_dtype dtype) {
-    const auto data = encode(values, dtype), bias_data = encode(bias, dtype);
-    const pb_weight_source source{sizeof source,
-                                  role,
-                                  dtype,
-                                  0,
-                                  rows,
-                                  cols,
-                                  data.data(),
-                                  bias.empty() ? nullptr : bias_data.data(),
-                                  uses | uint64_t{1} << role,
-                                  nullptr};
-    return prepare(source);
-}
-
-Result<const pb_weight*> Bench::prepare(const pb_weight_source& source) {
-    pb_weight* w = nullptr;
-    LentMemory lent;
-    const pb_weight_source* const given = lent_ops_ ? lend(source, lent) : &source;
-    PB_CHECK(component_->check(table().prepare(component_->self(), given, &w), "prepare"));
-    if (!lent.end_call()) return fail("prepare writes past the end of what it is given");
-    if (!w) return fail("prepare gave no weight");
-    weights_.push_back(w);
-    return static_cast<const pb_weight*>(w);
-}
-
-const pb_weight_source* Bench::lend(const pb_weight_source& source, LentMemory& memory) const {
-    const auto rows = static_cast<size_t>(source.rows), cols = static_cast<size_t>(source.cols);
-    const auto bytes = [&](const void* from, size_t count) {
-        return from ? memory.lend(static_cast<const std::byte*>(from), count) : nullptr;
-    };
-    const size_t row_bytes = source.dtype == PB_I4 ? (cols + 1) / 2
-                                                     : cols * static_cast<size_t>(dtype_bytes(source.dtype));
-    pb_weight_source out = source;
-    out.data = bytes(source.data, rows * row_bytes);
-    const size_t bias_bytes = source.quant ? sizeof(float) : static_cast<size_t>(dtype_bytes(source.dtype));
-    out.bias = bytes(source.bias, rows * bias_bytes);
-    if (source.quant) {
-        pb_quant quant = *source.quant;
-        const size_t scales = rows * ((cols + quant.group - 1) / quant.group);
-        quant.scales = memory.lend(quant.scales, scales);
-        if (quant.offsets) quant.offsets = memory.lend(quant.offsets, scales);
-        if (quant.order) quant.order = memory.lend(quant.order, cols);
-        out.quant = memory.lend(quant);
-    }
-    return memory.lend(out);
-}
-
 Result<> Bench::step(const std::function<void(const pb_ops&)>& f) {
-    PB_CHECK(component_->check(table().begin_step(component_->self()), "begin_step"));
+    PB_CHECK(component_.check(table().begin_step(component_.self()), "begin_step"));
     Result<> done;
     if (steps_ == Steps::kReplay) done = replay(f);
     else f(ops());
-    const Result<> ended = component_->check(table().end_step(component_->self()), "end_step");
+    const Result<> ended = component_.check(table().end_step(component_.self()), "end_step");
     return done ? ended : done;
 }
 
 // What is captured has run once before, as pb_device promises; then memory is as it was.
 Result<> Bench::replay(const std::function<void(const pb_ops&)>& f) {
-    void* const self = component_->self();
+    void* const self = component_.self();
     f(ops());
-    for (const Placed& p : placed_)
-        PB_CHECK(component_->check(table().to_device(self, p.memory, p.bytes.data(), p.bytes.size()), "to_device"));
-    PB_CHECK(component_->check(graph_calls().graph_begin(self), "graph_begin"));
+    PB_CHECK(arrays_.restore());
+    PB_CHECK(component_.check(graph_calls().graph_begin(self), "graph_begin"));
     f(ops());
     pb_graph* graph = nullptr;
-    PB_CHECK(component_->check(graph_calls().graph_end(self, &graph), "graph_end"));
+    PB_CHECK(component_.check(graph_calls().graph_end(self, &graph), "graph_end"));
     if (!graph) return fail("graph_end gave no graph");
     graphs_.push_back(graph);
     if (graph_calls().graph_bytes(self, graph) == 0) return fail("a graph takes no bytes");
-    return component_->check(graph_calls().graph_launch(self, graph), "graph_launch");
+    return component_.check(graph_calls().graph_launch(self, graph), "graph_launch");
 }
 
 Result<> Bench::launch_again() {
-    PB_CHECK(component_->check(table().begin_step(component_->self()), "begin_step"));
+    PB_CHECK(component_.check(table().begin_step(component_.self()), "begin_step"));
     const Result<> launched =
-        component_->check(graph_calls().graph_launch(component_->self(), graphs_.back()), "graph_launch");
-    const Result<> ended = component_->check(table().end_step(component_->self()), "end_step");
+        component_.check(graph_calls().graph_launch(component_.self(), graphs_.back()), "graph_launch");
+    const Result<> ended = component_.check(table().end_step(component_.self()), "end_step");
     return launched ? ended : launched;
-}
-
-Result<> Bench::write(const pb_tensor& t, const Floats& values) {
-    const auto bytes = encode(values, t.dtype);
-    return component_->check(table().to_device(component_->self(), t.data, bytes.data(), bytes.size()), "to_device");
-}
-
-Result<Floats> Bench::read_all(const pb_tensor& t, int64_t row) {
-    std::vector<uint8_t> bytes(static_cast<size_t>(t.shape[0] * row * dtype_bytes(t.dtype)));
-    PB_CHECK(component_->check(table().to_host(component_->self(), bytes.data(), t.data, bytes.size()), "to_host"));
-    return decode(bytes, t.dtype);
-}
-
-Result<Floats> Bench::get(const pb_tensor& t) {
-    PB_TRY(const Floats spread, read_all(t, t.strides[0]));
-    const int64_t width = row_width(t);
-    Floats out;
-    for (int64_t r = 0; r < t.shape[0]; ++r)
-        out.insert(out.end(), spread.begin() + r * t.strides[0], spread.begin() + r * t.strides[0] + width);
-    return out;
-}
-
-Result<> Bench::check_padding(const pb_tensor& t) {
-    PB_TRY(const Floats spread, read_all(t, t.strides[0]));
-    const int64_t width = row_width(t);
-    for (int64_t r = 0; r < t.shape[0]; ++r)
-        for (int64_t i = width; i < t.strides[0]; ++i)
-            if (!std::isnan(spread[static_cast<size_t>(r * t.strides[0] + i)]))
-                return fail("it wrote after row " + std::to_string(r) + " of a strided output");
-    return {};
 }
 
 Result<Floats> Bench::finish(const pb_tensor& out, const std::function<void(const pb_ops&)>& f) {
     PB_CHECK(step(f));
-    PB_CHECK(check_padding(out));
-    return get(out);
+    PB_CHECK(arrays_.check_padding(out));
+    return arrays_.get(out);
 }
 
 Floats slice(const Floats& all, int64_t from, int64_t to, int64_t width) {

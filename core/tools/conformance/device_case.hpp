@@ -1,17 +1,18 @@
 // A device with buffers and weights on it, and the ops as cases with what they should give, for the device's checks.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "conformance/check.hpp"
+#include "conformance/device_arrays.hpp"
+#include "conformance/device_weights.hpp"
 #include "conformance/lent_ops.hpp"
 
 namespace patchbay::conformance {
 
-using Floats = std::vector<float>;
-
-enum class Rows { kDense, kStrided /* elements of padding after each row */ };
 enum class Steps {
     kRun,
     kReplay, // what a step does is run, undone, captured, and then run by the graph
@@ -24,53 +25,36 @@ pb_ops ops_of(const host::Component&); // as this host knows them: what its tabl
 class Bench {
   public:
     static Result<Bench> create(const host::Component&, Rows = Rows::kDense, Steps = Steps::kRun);
-    Bench(Bench&&) noexcept;
+    Bench(Bench&&) noexcept = default;
     ~Bench();
 
     const pb_device_info& info() const { return info_; }
-    pb_ops ops() const { return lent_ops_ ? lent_ops_->ops() : ops_of(*component_); }
+    pb_ops ops() const { return lent_ops_ ? lent_ops_->ops() : ops_of(component_); }
     double tolerance() const { return info_.activation_dtype == PB_F32 ? 1e-4 : 3e-2; }
     float rounded(float) const;  // as an activation holds it
     Floats rounded(Floats) const;
 
-    Result<pb_tensor> put(const Floats&, std::initializer_list<int64_t> shape); // as activations
-    Result<pb_tensor> poison(std::initializer_list<int64_t> shape);             // activations, all NaN
-    Result<pb_tensor> put_ints(const std::vector<int32_t>&);
-    Result<pb_tensor> put_ints(const std::vector<int32_t>&, std::initializer_list<int64_t> shape);
-    Result<pb_tensor> put_f32(const Floats&, std::initializer_list<int64_t> shape); // dense, whatever activations are
-    Result<const pb_weight*> weight(pb_weight_role, int64_t rows, int64_t cols, const Floats&, const Floats& bias = {},
-                                    uint64_t uses = 0, pb_dtype = PB_F32);
-    Result<const pb_weight*> prepare(const pb_weight_source&);
+    DeviceArrays& arrays() { return arrays_; }
+    DeviceWeights& weights() { return weights_; }
+
     // Runs f between begin_step and end_step. A graph lives as long as this.
     Result<> step(const std::function<void(const pb_ops&)>& f);
     Result<> launch_again(); // the latest graph, in a step of its own
-    Result<> write(const pb_tensor&, const Floats&); // dense rows, over what is there
-    Result<Floats> get(const pb_tensor&);
-    Result<> check_padding(const pb_tensor&); // still NaN
     // Runs an op on `out` and reads it; its padding must be as it was.
     Result<Floats> finish(const pb_tensor& out, const std::function<void(const pb_ops&)>&);
 
   private:
-    Bench(const host::Component& c, Rows rows, Steps steps) : component_(&c), rows_(rows), steps_(steps) {}
-    const pb_device_graphs& graph_calls() const { return *component_->extension<pb_device_graphs>(); }
-    const pb_device& table() const { return *static_cast<const pb_device*>(component_->type().vtable); }
-    Result<pb_tensor> place(const void* bytes, size_t size, pb_dtype, std::initializer_list<int64_t> shape,
-                            int64_t row);
+    Bench(const host::Component&, const pb_device_info&, Rows, Steps);
+    const pb_device_graphs& graph_calls() const { return *component_.extension<pb_device_graphs>(); }
+    const pb_device& table() const { return *static_cast<const pb_device*>(component_.type().vtable); }
     Result<> replay(const std::function<void(const pb_ops&)>&);
-    Result<Floats> read_all(const pb_tensor&, int64_t row);
 
-    const host::Component* component_;
-    Rows rows_;
+    const host::Component& component_;
+    pb_device_info info_;
     Steps steps_;
-    pb_device_info info_ = sized<pb_device_info>();
-    struct Placed { // memory of the device, and what was put there
-        void* memory;
-        std::vector<uint8_t> bytes;
-    };
-    std::vector<Placed> placed_;
-    std::vector<pb_weight*> weights_;
     std::unique_ptr<LentOps> lent_ops_; // with kLent
-    const pb_weight_source* lend(const pb_weight_source&, LentMemory&) const;
+    DeviceArrays arrays_;
+    DeviceWeights weights_;
     std::vector<pb_graph*> graphs_;
 };
 

@@ -30,14 +30,14 @@ Outcome over_new_inputs(const host::Component& component) {
     const Floats first(24, 1), then(24, 2);
     const auto doubled = [&](Steps steps, const Floats& x) -> Result<Floats> { // x + x, over inputs `first` before it
         PB_TRY(Bench b, Bench::create(component, Rows::kDense, steps));
-        PB_TRY(const pb_tensor sum, b.put(steps == Steps::kRun ? x : first, {3, 8}));
-        PB_TRY(const pb_tensor other, b.put(steps == Steps::kRun ? x : first, {3, 8}));
+        PB_TRY(const pb_tensor sum, b.arrays().put(steps == Steps::kRun ? x : first, {3, 8}));
+        PB_TRY(const pb_tensor other, b.arrays().put(steps == Steps::kRun ? x : first, {3, 8}));
         PB_CHECK(b.step([&](const pb_ops& ops) { ops.add(ops.ctx, &sum, &other); }));
-        if (steps == Steps::kRun) return b.get(sum);
-        PB_CHECK(b.write(sum, x));
-        PB_CHECK(b.write(other, x));
+        if (steps == Steps::kRun) return b.arrays().get(sum);
+        PB_CHECK(b.arrays().write(sum, x));
+        PB_CHECK(b.arrays().write(other, x));
         PB_CHECK(b.launch_again());
-        return b.get(sum);
+        return b.arrays().get(sum);
     };
     PB_TRY(const Floats run, doubled(Steps::kRun, then));
     PB_TRY(const Floats replayed, doubled(Steps::kReplay, then));

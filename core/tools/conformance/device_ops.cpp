@@ -19,9 +19,9 @@ OpCase linear(uint64_t seed, int64_t tokens, int64_t rows, int64_t cols, bool wi
         for (Floats* v : {&w, &bias, &x})
             for (float& e : *v) e = bf16_to_f32(f32_to_bf16(e));
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
-        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, cols), {to - from, cols}));
-        PB_TRY(const pb_tensor out, b.poison({to - from, rows}));
-        PB_TRY(const pb_weight* weight, b.weight(PB_WEIGHT_LINEAR, rows, cols, w, bias, 0, dtype));
+        PB_TRY(const pb_tensor in, b.arrays().put(slice(b.rounded(x), from, to, cols), {to - from, cols}));
+        PB_TRY(const pb_tensor out, b.arrays().poison({to - from, rows}));
+        PB_TRY(const pb_weight* weight, b.weights().make(PB_WEIGHT_LINEAR, rows, cols, w, bias, 0, dtype));
         return b.finish(out, [&](const pb_ops& o) { o.linear(o.ctx, &out, &in, weight); });
     };
     const auto expected = [=](const Bench& b) {
@@ -49,9 +49,9 @@ OpCase embedding(uint64_t seed, int64_t vocab, int64_t n, uint64_t uses) {
     for (int i = 0; i < 5; ++i) ids.push_back(static_cast<int32_t>(noise.below(static_cast<uint32_t>(vocab))));
     const auto tokens = static_cast<int64_t>(ids.size());
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
-        PB_TRY(const pb_tensor in, b.put_ints({ids.begin() + from, ids.begin() + to}));
-        PB_TRY(const pb_tensor out, b.poison({to - from, n}));
-        PB_TRY(const pb_weight* weight, b.weight(PB_WEIGHT_EMBEDDING, vocab, n, table, {}, uses));
+        PB_TRY(const pb_tensor in, b.arrays().put_ints({ids.begin() + from, ids.begin() + to}));
+        PB_TRY(const pb_tensor out, b.arrays().poison({to - from, n}));
+        PB_TRY(const pb_weight* weight, b.weights().make(PB_WEIGHT_EMBEDDING, vocab, n, table, {}, uses));
         return b.finish(out, [&](const pb_ops& o) { o.embedding(o.ctx, &out, weight, &in); });
     };
     const auto expected = [=](const Bench&) {
@@ -81,9 +81,10 @@ OpCase rms_norm(uint64_t seed, int64_t tokens, int64_t heads, int64_t n) {
     const Floats x = noise.reals(static_cast<size_t>(tokens * width)), w = noise.reals(static_cast<size_t>(n));
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
         const Floats rows = slice(b.rounded(x), from, to, width);
-        PB_TRY(const pb_tensor in, heads ? b.put(rows, {to - from, heads, n}) : b.put(rows, {to - from, n}));
-        PB_TRY(const pb_tensor out, heads ? b.poison({to - from, heads, n}) : b.poison({to - from, n}));
-        PB_TRY(const pb_weight* weight, b.weight(PB_WEIGHT_VECTOR, 1, n, w));
+        DeviceArrays& a = b.arrays();
+        PB_TRY(const pb_tensor in, heads ? a.put(rows, {to - from, heads, n}) : a.put(rows, {to - from, n}));
+        PB_TRY(const pb_tensor out, heads ? a.poison({to - from, heads, n}) : a.poison({to - from, n}));
+        PB_TRY(const pb_weight* weight, b.weights().make(PB_WEIGHT_VECTOR, 1, n, w));
         return b.finish(out, [&](const pb_ops& o) { o.rms_norm(o.ctx, &out, &in, weight, 1e-5f); });
     };
     const auto expected = [=](const Bench& b) {
@@ -107,13 +108,13 @@ OpCase add_rms_norm(uint64_t seed, int64_t tokens, int64_t n) {
         return out;
     };
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
-        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, n), {to - from, n}));
-        PB_TRY(const pb_tensor residual, b.put(slice(b.rounded(r), from, to, n), {to - from, n}));
-        PB_TRY(const pb_tensor out, b.poison({to - from, n}));
-        PB_TRY(const pb_weight* weight, b.weight(PB_WEIGHT_VECTOR, 1, n, w));
+        PB_TRY(const pb_tensor in, b.arrays().put(slice(b.rounded(x), from, to, n), {to - from, n}));
+        PB_TRY(const pb_tensor residual, b.arrays().put(slice(b.rounded(r), from, to, n), {to - from, n}));
+        PB_TRY(const pb_tensor out, b.arrays().poison({to - from, n}));
+        PB_TRY(const pb_weight* weight, b.weights().make(PB_WEIGHT_VECTOR, 1, n, w));
         PB_TRY(const Floats norm,
                b.finish(out, [&](const pb_ops& o) { o.add_rms_norm(o.ctx, &out, &residual, &in, weight, 1e-5f); }));
-        PB_TRY(const Floats sum, b.get(residual));
+        PB_TRY(const Floats sum, b.arrays().get(residual));
         return interleave(sum, norm);
     };
     const auto expected = [=](const Bench& b) {
@@ -136,9 +137,9 @@ OpCase rope(uint64_t seed, int64_t heads, int64_t dim, int64_t rotary, float sca
         frequencies.push_back(
             static_cast<float>(std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(rotary))));
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
-        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, width), {to - from, heads, dim}));
-        PB_TRY(const pb_tensor at, b.put_ints({positions.begin() + from, positions.begin() + to}));
-        PB_TRY(const pb_weight* weight, b.weight(PB_WEIGHT_VECTOR, 1, half, frequencies));
+        PB_TRY(const pb_tensor in, b.arrays().put(slice(b.rounded(x), from, to, width), {to - from, heads, dim}));
+        PB_TRY(const pb_tensor at, b.arrays().put_ints({positions.begin() + from, positions.begin() + to}));
+        PB_TRY(const pb_weight* weight, b.weights().make(PB_WEIGHT_VECTOR, 1, half, frequencies));
         return b.finish(in, [&](const pb_ops& o) { o.rope(o.ctx, &in, &at, weight, scale); });
     };
     const auto expected = [=](const Bench& b) {
@@ -163,8 +164,8 @@ OpCase silu_mul(uint64_t seed, int64_t tokens, int64_t n) {
     Noise noise(seed);
     const Floats x = noise.reals(static_cast<size_t>(tokens * 2 * n), -8, 8);
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
-        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, 2 * n), {to - from, 2 * n}));
-        PB_TRY(const pb_tensor out, b.poison({to - from, n}));
+        PB_TRY(const pb_tensor in, b.arrays().put(slice(b.rounded(x), from, to, 2 * n), {to - from, 2 * n}));
+        PB_TRY(const pb_tensor out, b.arrays().poison({to - from, n}));
         return b.finish(out, [&](const pb_ops& o) { o.silu_mul(o.ctx, &out, &in); });
     };
     const auto expected = [=](const Bench& b) {
@@ -185,8 +186,8 @@ OpCase add(uint64_t seed, int64_t tokens, int64_t n) {
     Noise noise(seed);
     const Floats x = noise.reals(static_cast<size_t>(tokens * n)), y = noise.reals(static_cast<size_t>(tokens * n));
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
-        PB_TRY(const pb_tensor to_sum, b.put(slice(b.rounded(x), from, to, n), {to - from, n}));
-        PB_TRY(const pb_tensor other, b.put(slice(b.rounded(y), from, to, n), {to - from, n}));
+        PB_TRY(const pb_tensor to_sum, b.arrays().put(slice(b.rounded(x), from, to, n), {to - from, n}));
+        PB_TRY(const pb_tensor other, b.arrays().put(slice(b.rounded(y), from, to, n), {to - from, n}));
         return b.finish(to_sum, [&](const pb_ops& o) { o.add(o.ctx, &to_sum, &other); });
     };
     const auto expected = [=](const Bench& b) {
@@ -203,9 +204,9 @@ OpCase gather_rows(uint64_t seed, int64_t from_rows, int64_t n) {
     const std::vector<int32_t> rows = {static_cast<int32_t>(from_rows - 1), 0, 2, 2};
     const auto count = static_cast<int64_t>(rows.size());
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
-        PB_TRY(const pb_tensor in, b.put(b.rounded(x), {from_rows, n}));
-        PB_TRY(const pb_tensor which, b.put_ints({rows.begin() + from, rows.begin() + to}));
-        PB_TRY(const pb_tensor out, b.poison({to - from, n}));
+        PB_TRY(const pb_tensor in, b.arrays().put(b.rounded(x), {from_rows, n}));
+        PB_TRY(const pb_tensor which, b.arrays().put_ints({rows.begin() + from, rows.begin() + to}));
+        PB_TRY(const pb_tensor out, b.arrays().poison({to - from, n}));
         return b.finish(out, [&](const pb_ops& o) { o.gather_rows(o.ctx, &out, &in, &which); });
     };
     const auto expected = [=](const Bench& b) {

@@ -20,10 +20,10 @@ OpCase layer_norm(uint64_t seed, int64_t tokens, int64_t n, float shift) {
     for (float& v : x) v += shift;
     const Floats w = noise.reals(at(n)), bias = noise.reals(at(n));
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
-        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, n), {to - from, n}));
-        PB_TRY(const pb_tensor out, b.poison({to - from, n}));
-        PB_TRY(const pb_weight* weight, b.weight(PB_WEIGHT_VECTOR, 1, n, w));
-        PB_TRY(const pb_weight* added, b.weight(PB_WEIGHT_VECTOR, 1, n, bias));
+        PB_TRY(const pb_tensor in, b.arrays().put(slice(b.rounded(x), from, to, n), {to - from, n}));
+        PB_TRY(const pb_tensor out, b.arrays().poison({to - from, n}));
+        PB_TRY(const pb_weight* weight, b.weights().make(PB_WEIGHT_VECTOR, 1, n, w));
+        PB_TRY(const pb_weight* added, b.weights().make(PB_WEIGHT_VECTOR, 1, n, bias));
         return b.finish(out, [&](const pb_ops& o) { o.layer_norm(o.ctx, &out, &in, weight, added, 1e-5f); });
     };
     const auto expected = [=](const Bench& b) {
@@ -53,7 +53,7 @@ OpCase in_place(const char* name, uint64_t seed, int64_t tokens, int64_t n, floa
     Noise noise(seed);
     const Floats x = noise.reals(at(tokens * n), -spread, spread);
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
-        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, n), {to - from, n}));
+        PB_TRY(const pb_tensor in, b.arrays().put(slice(b.rounded(x), from, to, n), {to - from, n}));
         return b.finish(in, [&](const pb_ops& o) { op(o, &in); });
     };
     const auto expected = [=](const Bench& b) {
@@ -71,8 +71,8 @@ OpCase halves_op(const char* name, uint64_t seed, int64_t tokens, int64_t n,
     Noise noise(seed);
     const Floats x = noise.reals(at(tokens * 2 * n), -6, 6);
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
-        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, 2 * n), {to - from, 2 * n}));
-        PB_TRY(const pb_tensor out, b.poison({to - from, n}));
+        PB_TRY(const pb_tensor in, b.arrays().put(slice(b.rounded(x), from, to, 2 * n), {to - from, 2 * n}));
+        PB_TRY(const pb_tensor out, b.arrays().poison({to - from, n}));
         return b.finish(out, [&](const pb_ops& o) { op(o, &out, &in); });
     };
     const auto expected = [=](const Bench& b) {
@@ -108,8 +108,8 @@ OpCase sigmoid_mul(uint64_t seed, int64_t tokens, int64_t n, int64_t gates) {
     Noise noise(seed);
     const Floats x = noise.reals(at(tokens * n)), gate = noise.reals(at(tokens * gates), -6, 6);
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
-        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, n), {to - from, n}));
-        PB_TRY(const pb_tensor by, b.put(slice(b.rounded(gate), from, to, gates), {to - from, gates}));
+        PB_TRY(const pb_tensor in, b.arrays().put(slice(b.rounded(x), from, to, n), {to - from, n}));
+        PB_TRY(const pb_tensor by, b.arrays().put(slice(b.rounded(gate), from, to, gates), {to - from, gates}));
         return b.finish(in, [&](const pb_ops& o) { o.sigmoid_mul(o.ctx, &in, &by); });
     };
     const auto expected = [=](const Bench& b) {
@@ -130,12 +130,12 @@ OpCase top_k(uint64_t seed, int64_t tokens, int64_t n, int64_t k, uint32_t norma
     for (int64_t i = 0; i < tokens * n; ++i) x.push_back(static_cast<float>(noise.below(9)) - 4);
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
         const int64_t rows = to - from;
-        PB_TRY(const pb_tensor in, b.put(slice(x, from, to, n), {rows, n}));
-        PB_TRY(const pb_tensor ids, b.put_ints(std::vector<int32_t>(at(rows * k), -1), {rows, k}));
-        PB_TRY(const pb_tensor weights, b.put_f32(Floats(at(rows * k), NAN), {rows, k}));
+        PB_TRY(const pb_tensor in, b.arrays().put(slice(x, from, to, n), {rows, n}));
+        PB_TRY(const pb_tensor ids, b.arrays().put_ints(std::vector<int32_t>(at(rows * k), -1), {rows, k}));
+        PB_TRY(const pb_tensor weights, b.arrays().put_f32(Floats(at(rows * k), NAN), {rows, k}));
         PB_TRY(const Floats shares,
                b.finish(weights, [&](const pb_ops& o) { o.top_k(o.ctx, &ids, &weights, &in, normalise); }));
-        PB_TRY(const Floats chosen, b.get(ids));
+        PB_TRY(const Floats chosen, b.arrays().get(ids));
         Floats out;
         for (int64_t r = 0; r < rows; ++r)
             for (const Floats* half : {&chosen, &shares})
@@ -173,13 +173,14 @@ OpCase expert_linear(uint64_t seed, int64_t tokens, int64_t k, int64_t fan, int6
     for (int64_t i = 0; i < tokens * k; ++i)
         ids.push_back(static_cast<int32_t>(noise.below(static_cast<uint32_t>(count))));
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
-        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, fan * cols), {to - from, fan, cols}));
-        PB_TRY(const pb_tensor which, b.put_ints({ids.begin() + from * k, ids.begin() + to * k}, {to - from, k}));
-        PB_TRY(const pb_tensor out, b.poison({to - from, k, rows}));
+        PB_TRY(const pb_tensor in, b.arrays().put(slice(b.rounded(x), from, to, fan * cols), {to - from, fan, cols}));
+        PB_TRY(const pb_tensor which,
+               b.arrays().put_ints({ids.begin() + from * k, ids.begin() + to * k}, {to - from, k}));
+        PB_TRY(const pb_tensor out, b.arrays().poison({to - from, k, rows}));
         std::vector<const pb_weight*> experts;
         for (int64_t e = 0; e < count; ++e) {
             PB_TRY(const pb_weight* expert,
-                   b.weight(PB_WEIGHT_LINEAR, rows, cols, slice(w, e, e + 1, rows * cols), {}, 0, dtype));
+                   b.weights().make(PB_WEIGHT_LINEAR, rows, cols, slice(w, e, e + 1, rows * cols), {}, 0, dtype));
             experts.push_back(expert);
         }
         return b.finish(out, [&](const pb_ops& o) {
@@ -209,9 +210,9 @@ OpCase weighted_sum(uint64_t seed, int64_t tokens, int64_t k, int64_t n) {
     Noise noise(seed);
     const Floats x = noise.reals(at(tokens * k * n)), w = noise.reals(at(tokens * k));
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
-        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, k * n), {to - from, k, n}));
-        PB_TRY(const pb_tensor weights, b.put_f32(slice(w, from, to, k), {to - from, k}));
-        PB_TRY(const pb_tensor out, b.poison({to - from, n}));
+        PB_TRY(const pb_tensor in, b.arrays().put(slice(b.rounded(x), from, to, k * n), {to - from, k, n}));
+        PB_TRY(const pb_tensor weights, b.arrays().put_f32(slice(w, from, to, k), {to - from, k}));
+        PB_TRY(const pb_tensor out, b.arrays().poison({to - from, n}));
         return b.finish(out, [&](const pb_ops& o) { o.weighted_sum(o.ctx, &out, &in, &weights); });
     };
     const auto expected = [=](const Bench& b) {
@@ -256,10 +257,10 @@ Mlp whole_mlp(uint64_t seed, int64_t tokens, int64_t hidden, int64_t inner) {
 OpCase gated_mlp(const Mlp& m, pb_gate gate, pb_dtype dtype) {
     const int64_t hidden = m.hidden, inner = m.inner;
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
-        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(m.x), from, to, hidden), {to - from, hidden}));
-        PB_TRY(const pb_tensor out, b.poison({to - from, hidden}));
-        PB_TRY(const pb_weight* first, b.weight(PB_WEIGHT_LINEAR, 2 * inner, hidden, m.gate_up, {}, 0, dtype));
-        PB_TRY(const pb_weight* second, b.weight(PB_WEIGHT_LINEAR, hidden, inner, m.down, {}, 0, dtype));
+        PB_TRY(const pb_tensor in, b.arrays().put(slice(b.rounded(m.x), from, to, hidden), {to - from, hidden}));
+        PB_TRY(const pb_tensor out, b.arrays().poison({to - from, hidden}));
+        PB_TRY(const pb_weight* first, b.weights().make(PB_WEIGHT_LINEAR, 2 * inner, hidden, m.gate_up, {}, 0, dtype));
+        PB_TRY(const pb_weight* second, b.weights().make(PB_WEIGHT_LINEAR, hidden, inner, m.down, {}, 0, dtype));
         return b.finish(out, [&](const pb_ops& o) { o.gated_mlp(o.ctx, &out, &in, first, second, gate); });
     };
     const auto expected = [=](const Bench& b) {

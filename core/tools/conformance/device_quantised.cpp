@@ -108,14 +108,14 @@ Outcome check_shape(const host::Component& component, const pb_device& table, co
     if (table.prepare(component.self(), &source, &made) == PB_UNSUPPORTED)
         return Outcome::skip(std::string("it takes no codes of ") + dtype_name(dtype));
     if (made) table.release(component.self(), made);
-    PB_TRY(const pb_weight* weight, b.prepare(source));
+    PB_TRY(const pb_weight* weight, b.weights().prepare(source));
 
     const std::string what = "a weight (" + std::to_string(shape.rows) + ", " + std::to_string(shape.cols) +
                              ") in groups of " + std::to_string(shape.group) + ": ";
     const Floats x = b.rounded(noise.reals(static_cast<size_t>(shape.tokens * shape.cols)));
     const auto product = [&](int64_t from, int64_t to) -> Result<Floats> {
-        PB_TRY(const pb_tensor in, b.put(slice(x, from, to, shape.cols), {to - from, shape.cols}));
-        PB_TRY(const pb_tensor out, b.poison({to - from, shape.rows}));
+        PB_TRY(const pb_tensor in, b.arrays().put(slice(x, from, to, shape.cols), {to - from, shape.cols}));
+        PB_TRY(const pb_tensor out, b.arrays().poison({to - from, shape.rows}));
         return b.finish(out, [&](const pb_ops& o) { o.linear(o.ctx, &out, &in, weight); });
     };
     PB_TRY(const Floats all, product(0, shape.tokens));
@@ -128,8 +128,8 @@ Outcome check_shape(const host::Component& component, const pb_device& table, co
     }
 
     const std::vector<int32_t> ids = {static_cast<int32_t>(shape.rows - 1), 0};
-    PB_TRY(const pb_tensor which, b.put_ints(ids));
-    PB_TRY(const pb_tensor out, b.poison({2, shape.cols}));
+    PB_TRY(const pb_tensor which, b.arrays().put_ints(ids));
+    PB_TRY(const pb_tensor out, b.arrays().poison({2, shape.cols}));
     PB_TRY(const Floats read, b.finish(out, [&](const pb_ops& o) { o.embedding(o.ctx, &out, weight, &which); }));
     for (int64_t i = 0; i < 2 * shape.cols; ++i) {
         const int64_t row = i / shape.cols, c = i % shape.cols;

@@ -38,10 +38,10 @@ Result<> run(std::vector<Bench>& benches, Exchange& e, int64_t width) {
     const bool gathers = std::strcmp(e.op, "all_gather") == 0;
     std::vector<pb_tensor> in, out;
     for (uint32_t r = 0; r < kRanks; ++r) {
-        PB_TRY(const pb_tensor x, benches[r].put(e.inputs[r], {e.rows, width}));
+        PB_TRY(const pb_tensor x, benches[r].arrays().put(e.inputs[r], {e.rows, width}));
         in.push_back(x);
         if (!gathers) continue;
-        PB_TRY(const pb_tensor all, benches[r].poison({e.rows, width * kRanks}));
+        PB_TRY(const pb_tensor all, benches[r].arrays().poison({e.rows, width * kRanks}));
         out.push_back(all);
     }
     std::vector<std::string> faults(kRanks);
@@ -55,7 +55,7 @@ Result<> run(std::vector<Bench>& benches, Exchange& e, int64_t width) {
     e.outputs.clear();
     for (uint32_t r = 0; r < kRanks; ++r) {
         if (!faults[r].empty()) return fail(faults[r]);
-        PB_TRY(Floats got, benches[r].get(gathers ? out[r] : in[r]));
+        PB_TRY(Floats got, benches[r].arrays().get(gathers ? out[r] : in[r]));
         e.outputs.push_back(std::move(got));
     }
     return {};
@@ -140,7 +140,7 @@ Outcome ranks(Subject& subject) {
         if (Outcome o = judge(benches, op); o.what != Outcome::What::kOk) return o;
 
     // The other rank never comes.
-    PB_TRY(const pb_tensor x, benches[0].put({1, 2}, {1, 2}));
+    PB_TRY(const pb_tensor x, benches[0].arrays().put({1, 2}, {1, 2}));
     std::string fault;
     std::thread waiting([&] {
         const auto done = benches[0].step([&](const pb_ops& ops) { ops.all_reduce(ops.ctx, &x); });

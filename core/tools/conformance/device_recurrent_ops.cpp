@@ -21,7 +21,7 @@ struct Pages {
         Pages out;
         out.count = count;
         out.floats = (kOffset + floats + 15) / 16 * 16;
-        PB_TRY(out.memory, b.put_f32(Floats(at(count * out.floats), NAN), {count, out.floats}));
+        PB_TRY(out.memory, b.arrays().put_f32(Floats(at(count * out.floats), NAN), {count, out.floats}));
         return out;
     }
     Result<pb_state> state(Bench& b, const std::vector<int32_t>& pages, const std::vector<int32_t>& starts,
@@ -31,15 +31,15 @@ struct Pages {
         s.page_count = static_cast<uint32_t>(count);
         s.data = memory.data;
         s.page_stride = static_cast<uint64_t>(floats) * sizeof(float);
-        PB_TRY(s.pages, b.put_ints(pages));
-        PB_TRY(s.query_starts, b.put_ints(starts));
-        PB_TRY(s.is_first_chunk, b.put_ints(is_first_chunk));
+        PB_TRY(s.pages, b.arrays().put_ints(pages));
+        PB_TRY(s.query_starts, b.arrays().put_ints(starts));
+        PB_TRY(s.is_first_chunk, b.arrays().put_ints(is_first_chunk));
         return s;
     }
     // What is no sequence's state must be as it was.
     Result<> check(Bench& b, const std::vector<int32_t>& used) const {
         if (!b.info().computes) return {};
-        PB_TRY(const Floats now, b.get(memory));
+        PB_TRY(const Floats now, b.arrays().get(memory));
         for (int64_t p = 0; p < count; ++p) {
             const bool own = std::find(used.begin(), used.end(), p) != used.end();
             for (int64_t i = 0; i < (own ? kOffset : floats); ++i)
@@ -98,10 +98,10 @@ OpCase conv(uint64_t seed, int64_t rows, int64_t length, int64_t n, int64_t widt
     Noise noise(seed);
     const Floats x = noise.reals(at(rows * n), -3, 3), w = noise.reals(at(n * width)), bias = noise.reals(at(n));
     const Part part = [=](Bench& b, const Pages&, const pb_state& state, int64_t from, int64_t to) -> Result<Floats> {
-        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, n), {to - from, n}));
-        PB_TRY(const pb_tensor out, b.poison({to - from, n}));
-        PB_TRY(const pb_weight* taps, b.weight(PB_WEIGHT_VECTOR, 1, n * width, w));
-        PB_TRY(const pb_weight* added, b.weight(PB_WEIGHT_VECTOR, 1, n, bias));
+        PB_TRY(const pb_tensor in, b.arrays().put(slice(b.rounded(x), from, to, n), {to - from, n}));
+        PB_TRY(const pb_tensor out, b.arrays().poison({to - from, n}));
+        PB_TRY(const pb_weight* taps, b.weights().make(PB_WEIGHT_VECTOR, 1, n * width, w));
+        PB_TRY(const pb_weight* added, b.weights().make(PB_WEIGHT_VECTOR, 1, n, bias));
         return b.finish(out, [&](const pb_ops& o) {
             o.causal_conv_silu(o.ctx, &out, &in, taps, width % 2 ? nullptr : added, static_cast<uint32_t>(width),
                                &state, kOffset * sizeof(float));
@@ -137,15 +137,15 @@ OpCase scan(uint64_t seed, const ScanSize& z) {
     constexpr float kLeast = 0.05f, kMost = 2.5f;
     const Part part = [=](Bench& b, const Pages&, const pb_state& state, int64_t from, int64_t to) -> Result<Floats> {
         const int64_t count = to - from;
-        PB_TRY(const pb_tensor in, b.put(slice(b.rounded(x), from, to, width), {count, z.heads, z.dim}));
-        PB_TRY(const pb_tensor steps, b.put(slice(b.rounded(dt), from, to, z.heads), {count, z.heads}));
-        PB_TRY(const pb_tensor bs, b.put(slice(b.rounded(b_in), from, to, inner), {count, z.groups, z.n}));
-        PB_TRY(const pb_tensor cs, b.put(slice(b.rounded(c_in), from, to, inner), {count, z.groups, z.n}));
-        PB_TRY(const pb_tensor out, b.poison({count, z.heads, z.dim}));
+        PB_TRY(const pb_tensor in, b.arrays().put(slice(b.rounded(x), from, to, width), {count, z.heads, z.dim}));
+        PB_TRY(const pb_tensor steps, b.arrays().put(slice(b.rounded(dt), from, to, z.heads), {count, z.heads}));
+        PB_TRY(const pb_tensor bs, b.arrays().put(slice(b.rounded(b_in), from, to, inner), {count, z.groups, z.n}));
+        PB_TRY(const pb_tensor cs, b.arrays().put(slice(b.rounded(c_in), from, to, inner), {count, z.groups, z.n}));
+        PB_TRY(const pb_tensor out, b.arrays().poison({count, z.heads, z.dim}));
         pb_scan weights{sizeof(pb_scan), 0, nullptr, nullptr, nullptr, kLeast, kMost};
-        PB_TRY(weights.a_log, b.weight(PB_WEIGHT_VECTOR, 1, z.heads, a_log));
-        PB_TRY(weights.dt_bias, b.weight(PB_WEIGHT_VECTOR, 1, z.heads, dt_bias));
-        PB_TRY(weights.skip, b.weight(PB_WEIGHT_VECTOR, 1, z.heads, skip));
+        PB_TRY(weights.a_log, b.weights().make(PB_WEIGHT_VECTOR, 1, z.heads, a_log));
+        PB_TRY(weights.dt_bias, b.weights().make(PB_WEIGHT_VECTOR, 1, z.heads, dt_bias));
+        PB_TRY(weights.skip, b.weights().make(PB_WEIGHT_VECTOR, 1, z.heads, skip));
         return b.finish(out, [&](const pb_ops& o) {
             o.ssm_scan(o.ctx, &out, &in, &steps, &bs, &cs, &weights, &state, kOffset * sizeof(float));
         });

@@ -13,8 +13,8 @@ class Adding {
   public:
     static Result<Adding> create(const host::Component& component) {
         PB_TRY(Bench bench, Bench::create(component));
-        PB_TRY(const pb_tensor x, bench.put(Floats(24, 1), {3, 8}));
-        PB_TRY(const pb_tensor y, bench.put(Floats(24, 1), {3, 8}));
+        PB_TRY(const pb_tensor x, bench.arrays().put(Floats(24, 1), {3, 8}));
+        PB_TRY(const pb_tensor y, bench.arrays().put(Floats(24, 1), {3, 8}));
         return Adding(component, std::move(bench), x, y);
     }
     Bench& bench() { return bench_; }
@@ -136,8 +136,8 @@ Outcome fill_placeholders(Subject& subject) {
     const auto& table = subject.table<pb_device>();
     const std::vector<int32_t> ids = {4, -1, 0, -3, -1, 7, -2}, sampled = {900, 901, 902}, want = {4,   900, 0, 902,
                                                                                                   900, 7,   901};
-    PB_TRY(const pb_tensor to, bench.put_ints(ids));
-    PB_TRY(const pb_tensor from, bench.put_ints(sampled));
+    PB_TRY(const pb_tensor to, bench.arrays().put_ints(ids));
+    PB_TRY(const pb_tensor from, bench.arrays().put_ints(sampled));
     PB_CHECK(bench.step([&](const pb_ops& o) { o.fill_placeholders(o.ctx, &to, &from); }));
     if (!bench.info().computes) return {};
     std::vector<int32_t> got(ids.size());
@@ -147,7 +147,7 @@ Outcome fill_placeholders(Subject& subject) {
         if (got[t] != want[t])
             return fail("id " + std::to_string(ids[t]) + " became " + std::to_string(got[t]) + ", expected " +
                         std::to_string(want[t]));
-    PB_TRY(const pb_tensor beyond, bench.put_ints({-4}));
+    PB_TRY(const pb_tensor beyond, bench.arrays().put_ints({-4}));
     if (bench.step([&](const pb_ops& o) { o.fill_placeholders(o.ctx, &beyond, &from); }))
         return fail("it takes a token that was not sampled, without a fault");
     return {};

@@ -1,5 +1,6 @@
 #include "conformance/model_case.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -12,21 +13,10 @@ namespace {
 
 constexpr uint64_t kSeed = 2026;
 
-uint64_t use(pb_weight_role role) { return uint64_t{1} << role; }
-
-kernels::AttentionShape shape_of(const pb_kv_spec& s, uint32_t block_size) {
-    return {.heads = int32_t(s.heads),
-            .kv_heads = int32_t(s.kv_heads),
-            .head_dim = int32_t(s.head_dim),
-            .block_size = int32_t(block_size),
-            .window = s.sliding_window,
-            .scale = s.scale,
-            .soft_cap = s.soft_cap,
-            .kv_dtype = PB_F32,
-            .slopes = s.slopes};
-}
-
 }  // namespace
+
+ModelCase::ModelCase(const host::Component& component, const pb_model_facts& facts)
+    : component_(component), facts_(facts), weights_(kSeed) {}
 
 Result<std::unique_ptr<ModelCase>> ModelCase::make(const host::Component& component, const pb_model_facts& facts) {
     std::unique_ptr<ModelCase> out(new ModelCase(component, facts));
@@ -34,75 +24,15 @@ Result<std::unique_ptr<ModelCase>> ModelCase::make(const host::Component& compon
         out->head_ = true;
         if (facts.layer_count == 0) out->draft_steps_ = head->max_draft_depth(component.self());
     }
-    PB_CHECK(out->draw_weights());
-    PB_CHECK(out->lay_out_kv());
+    PB_CHECK(out->weights_.draw(component, facts));
+    PB_CHECK(out->kv_.lay_out(component, facts.layer_count));
+    out->features_ = Noise(kSeed + 1).reals(size_t{SequenceKv::kMaxTokens} * facts.hidden_size);
     return out;
-}
-
-Result<> ModelCase::draw_weights() {
-    const auto& table = *static_cast<const pb_model*>(component_.type().vtable);
-    const uint32_t count = table.weight_count(component_.self());
-    Noise noise(kSeed);
-    for (uint32_t i = 0; i < count; ++i) {
-        PB_TRY(const pb_weight_spec s, (filled<&pb_model::weight, pb_weight_spec>(component_, i)));
-        specs_.push_back(s);
-        if (s.tied_to > 0) {
-            weights_.push_back(weights_[s.tied_to - 1]);
-            weights_.back()->uses |= s.uses;
-            continue;
-        }
-        auto w = std::make_shared<pb_weight>();
-        w->uses = s.uses;
-        w->cols = s.cols;
-        w->rows = s.role == PB_WEIGHT_VECTOR ? 1 : 0;
-        bool biased = false;
-        for (uint32_t p = 0; p < s.part_count; ++p) {
-            if (s.role != PB_WEIGHT_VECTOR) w->rows += s.parts[p].rows;
-            biased |= s.parts[p].bias[0] != 0;
-        }
-        if (s.of_target != PB_TARGET_NONE) { // its vocabulary and its width are those of the head
-            w->rows = facts_.vocab_size;
-            w->cols = facts_.hidden_size;
-            w->uses |= use(s.of_target == PB_TARGET_EMBEDDING ? PB_WEIGHT_EMBEDDING : PB_WEIGHT_LINEAR);
-        }
-        const auto n = static_cast<size_t>(w->rows * w->cols);
-        if (s.part_count == 0 && s.of_target == PB_TARGET_NONE) {
-            w->values.resize(n);
-            PB_CHECK(component_.check(table.fill(component_.self(), i, w->values.data()), "fill"));
-        } else if (s.role == PB_WEIGHT_VECTOR) {
-            w->values = noise.reals(n, 0.7f, 1.3f);
-        } else { // so that what it multiplies keeps its size
-            const float bound = s.role == PB_WEIGHT_EMBEDDING ? 1 : std::sqrt(3 / static_cast<float>(w->cols));
-            w->values = noise.reals(n, -bound, bound);
-        }
-        if (biased) w->bias = noise.reals(static_cast<size_t>(w->rows), -0.5f, 0.5f);
-        weights_.push_back(std::move(w));
-    }
-    for (const auto& w : weights_) handles_.push_back(w.get());
-    return {};
-}
-
-Result<> ModelCase::lay_out_kv() {
-    for (uint32_t layer = 0; layer < facts_.layer_count; ++layer) {
-        PB_TRY(const pb_kv_spec s, (filled<&pb_model::kv_spec, pb_kv_spec>(component_, layer)));
-        if (s.sinks > weights_.size() || (s.sinks && weights_[s.sinks - 1]->values.size() != s.heads))
-            return fail("layer " + std::to_string(layer) + " has no sinks of its heads in the weight that it names");
-        kv_.push_back(s);
-        const uint64_t bytes =
-            s.kind == PB_KV_RECURRENT ? 0 : kernels::reference::page_bytes(shape_of(s, kBlock)) * (kMaxTokens / kBlock);
-        pages_.emplace_back(bytes / sizeof(float), NAN);
-    }
-    features_ = Noise(kSeed + 1).reals(size_t{kMaxTokens} * facts_.hidden_size);
-    return {};
-}
-
-bool ModelCase::has_states() const {
-    return std::ranges::any_of(kv_, [](const pb_kv_spec& s) { return s.kind == PB_KV_RECURRENT; });
 }
 
 Result<ModelCase::Computed> ModelCase::compute(std::span<const int32_t> ids, std::span<const uint32_t> pieces) {
     Computed out;
-    for (auto& page : pages_) std::ranges::fill(page, NAN);
+    kv_.clear();
     for (uint32_t step = 0; step < std::max(draft_steps_, 1u); ++step) {
         uint32_t begin = 0;
         for (const uint32_t piece : pieces) {
@@ -149,7 +79,7 @@ Result<> ModelCase::pass(std::span<const int32_t> ids, uint32_t begin, uint32_t 
     pb_forward f = sized<pb_forward>();
     f.token_count = static_cast<uint32_t>(tokens);
     f.ops = &device_.ops();
-    f.weights = handles_.data();
+    f.weights = weights_.handles();
     f.ids = ints(given);
     f.positions = ints(positions_);
     f.logit_rows = ints(rows);
@@ -161,7 +91,11 @@ Result<> ModelCase::pass(std::span<const int32_t> ids, uint32_t begin, uint32_t 
         return static_cast<ModelCase*>(ctx)->temp(dtype, rank, shape);
     };
     f.attend = [](void* ctx, uint32_t layer, const pb_tensor* out, const pb_tensor* q, const pb_tensor* k,
-                  const pb_tensor* v) { static_cast<ModelCase*>(ctx)->attend(layer, *out, *q, k, v); };
+                  const pb_tensor* v) {
+        auto& c = *static_cast<ModelCase*>(ctx);
+        const Result<> done = c.kv_.attend(layer, c.positions_, *out, *q, k, v);
+        if (!done) c.device_.set_fault(done.error());
+    };
     f.state = [](void* ctx, uint32_t, pb_state* out) {
         auto& c = *static_cast<ModelCase*>(ctx);
         c.state_page_.resize(kStatePage);
@@ -175,7 +109,7 @@ Result<> ModelCase::pass(std::span<const int32_t> ids, uint32_t begin, uint32_t 
     };
     if (gives_hidden) f.hidden = tensor(hidden.data(), PB_F32, {tokens, facts_.hidden_size});
     if (head_) {
-        f.features = tensor(features_.data(), PB_F32, {kMaxTokens, facts_.hidden_size});
+        f.features = tensor(features_.data(), PB_F32, {SequenceKv::kMaxTokens, facts_.hidden_size});
         f.feature_rows = ints(feature_rows);
     }
     LentMemory memory;
@@ -187,43 +121,6 @@ Result<> ModelCase::pass(std::span<const int32_t> ids, uint32_t begin, uint32_t 
     to.logits.insert(to.logits.end(), logits.begin(), logits.begin() + static_cast<ptrdiff_t>(logit_count));
     if (gives_hidden) to.hidden.insert(to.hidden.end(), hidden.begin(), hidden.end());
     return {};
-}
-
-void ModelCase::attend(uint32_t layer, const pb_tensor& out, const pb_tensor& q, const pb_tensor* k,
-                       const pb_tensor* v) {
-    if (layer >= kv_.size() || kv_[layer].kind == PB_KV_RECURRENT)
-        return device_.set_fault("attend: layer " + std::to_string(layer) + " has no attention");
-    const pb_kv_spec& s = kv_[layer];
-    const int64_t tokens = starts_[1];
-    const auto fits = [&](const pb_tensor& t, uint32_t heads) {
-        return t.rank == 3 && t.shape[0] == tokens && t.shape[1] == heads && t.shape[2] == s.head_dim;
-    };
-    if (!fits(q, s.heads) || !fits(out, s.heads) || (k && (!fits(*k, s.kv_heads) || !v || !fits(*v, s.kv_heads))))
-        return device_.set_fault("attend: layer " + std::to_string(layer) + ": q is " +
-                                 shape_text(q.dtype, q.shape, q.rank) + ", kv_spec says " + std::to_string(s.heads) +
-                                 " heads over " + std::to_string(s.kv_heads) + " of " + std::to_string(s.head_dim));
-    if (!k == (s.kv_source_layer == 0))
-        return device_.set_fault("attend: layer " + std::to_string(layer) +
-                                 (k ? " has keys, and shares another layer's" : " has no keys"));
-    const uint32_t from = k ? layer : s.kv_source_layer - 1;
-    const kernels::AttentionShape shape = shape_of(s, kBlock);
-    const std::vector<int32_t> lens = {positions_.back() + 1}, block_starts = {0, int32_t{kMaxTokens / kBlock}};
-    std::vector<int32_t> blocks(kMaxTokens / kBlock);
-    std::iota(blocks.begin(), blocks.end(), 0);
-    const std::vector<int64_t> slots(positions_.begin(), positions_.end());
-    const kernels::AttentionBatch batch{.seq_count = 1,
-                                        .token_count = static_cast<int32_t>(tokens),
-                                        .query_starts = starts_.data(),
-                                        .seq_lens = lens.data(),
-                                        .block_starts = block_starts.data(),
-                                        .blocks = blocks.data(),
-                                        .slot_mapping = slots.data(),
-                                        .positions = positions_.data()};
-    const kernels::KvPages pages{reinterpret_cast<uint8_t*>(pages_[from].data()),
-                                 kernels::reference::page_bytes(shape),
-                                 s.sinks ? weights_[s.sinks - 1]->values.data() : nullptr};
-    if (k) kernels::reference::append_kv(shape, batch, pages, *k, *v);
-    kernels::reference::attend(shape, batch, pages, out, q, 0, 0, static_cast<int32_t>(tokens));
 }
 
 }  // namespace patchbay::conformance

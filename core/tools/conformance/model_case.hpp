@@ -1,14 +1,15 @@
 // A model under test with weights drawn at random, and its forward passes over one sequence: of a decoder from its
 // first token on, of a draft head from hidden states drawn at random.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "conformance/check.hpp"
+#include "conformance/drawn_weights.hpp"
 #include "conformance/reference_device.hpp"
-#include "kernels/reference.hpp"
+#include "conformance/sequence_kv.hpp"
 
 namespace patchbay::conformance {
 
@@ -17,12 +18,10 @@ class ModelCase {
     // component: after load_config(), which gave the facts.
     static Result<std::unique_ptr<ModelCase>> make(const host::Component& component, const pb_model_facts& facts);
 
-    size_t weight_count() const { return specs_.size(); }
-    const pb_weight_spec& spec(size_t index) const { return specs_[index]; }
-    pb_weight& weight(size_t index) { return *weights_[index]; } // one that others are tied to is the same for all
+    DrawnWeights& weights() { return weights_; }
     const pb_model_facts& facts() const { return facts_; }
     bool is_head() const { return head_; }
-    bool has_states() const; // recurrent layers, whose sequences are computed in one piece here
+    bool has_states() const { return kv_.has_states(); } // whose sequences are computed in one piece here
 
     struct Computed {
         std::vector<float> logits; // (tokens, vocab); of a head without layers: for each draft step
@@ -36,22 +35,16 @@ class ModelCase {
     }
 
   private:
-    ModelCase(const host::Component& component, const pb_model_facts& facts) : component_(component), facts_(facts) {}
-    Result<> draw_weights();
-    Result<> lay_out_kv();
+    ModelCase(const host::Component& component, const pb_model_facts& facts);
     Result<> pass(std::span<const int32_t> ids, uint32_t begin, uint32_t draft_step, Computed& to);
-    void attend(uint32_t layer, const pb_tensor& out, const pb_tensor& q, const pb_tensor* k, const pb_tensor* v);
     pb_tensor temp(pb_dtype, int32_t rank, const int64_t* shape);
 
-    static constexpr uint32_t kBlock = 4, kMaxTokens = 64, kStatePage = 1 << 16;
+    static constexpr uint32_t kStatePage = 1 << 16;
     const host::Component& component_;
     const pb_model_facts facts_;
     ReferenceDevice device_;
-    std::vector<pb_weight_spec> specs_;
-    std::vector<std::shared_ptr<pb_weight>> weights_;
-    std::vector<pb_weight*> handles_;
-    std::vector<pb_kv_spec> kv_;              // by layer
-    std::vector<std::vector<float>> pages_;   // by layer
+    DrawnWeights weights_;
+    SequenceKv kv_{weights_};
     std::vector<std::vector<float>> temps_;   // of the pass under way
     std::vector<float> features_, state_page_;
     std::vector<int32_t> positions_;          // of the pass under way

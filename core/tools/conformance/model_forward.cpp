@@ -5,6 +5,7 @@
 
 #include "conformance/model_case.hpp"
 #include "conformance/noise.hpp"
+#include "kernels/reference.hpp"
 
 namespace patchbay::conformance {
 namespace {
@@ -29,18 +30,17 @@ double distance(const std::vector<float>& a, const std::vector<float>& b, size_t
 }
 constexpr double kSame = 1e-4, kOther = 1e-4;
 
-
-std::string name_of(const ModelCase& model, size_t weight) {
-    const pb_weight_spec& s = model.spec(weight);
+std::string name_of(ModelCase& model, size_t weight) {
+    const pb_weight_spec& s = model.weights().spec(weight);
     return "weight " + std::to_string(weight) + (s.part_count > 0 ? " (" + std::string(s.parts[0].name) + ")" : "");
 }
 
 // Whether a weight makes what a layer adds to the residual stream: among ranks it is sharded by its columns. Recurrent
 // layers are on one rank only, there the width says it.
 bool is_output_projection(ModelCase& model, size_t i) {
-    if (model.spec(i).role != PB_WEIGHT_LINEAR) return false;
-    if (model.has_states()) return model.weight(i).rows == model.facts().hidden_size;
-    return model.spec(i).shard == PB_SHARD_COLS;
+    if (model.weights().spec(i).role != PB_WEIGHT_LINEAR) return false;
+    if (model.has_states()) return model.weights().at(i).rows == model.facts().hidden_size;
+    return model.weights().spec(i).shard == PB_SHARD_COLS;
 }
 
 }  // namespace
@@ -95,10 +95,10 @@ Outcome keeps_the_residual(const host::Component& c, const pb_model&, const pb_m
     PB_TRY(const auto model, ModelCase::make(c, f));
     if (model->is_head()) return Outcome::skip("it is a head: it goes on from another model's states");
     bool any = false;
-    for (size_t i = 0; i < model->weight_count(); ++i) {
+    for (size_t i = 0; i < model->weights().count(); ++i) {
         if (!is_output_projection(*model, i)) continue;
-        std::ranges::fill(model->weight(i).values, 0.0f);
-        std::ranges::fill(model->weight(i).bias, 0.0f);
+        std::ranges::fill(model->weights().at(i).values, 0.0f);
+        std::ranges::fill(model->weights().at(i).bias, 0.0f);
         any = true;
     }
     if (!any) return Outcome::skip("no weight of it is sharded by its columns");
@@ -132,18 +132,18 @@ Outcome uses_each_weight(const host::Component& c, const pb_model&, const pb_mod
         return apart > 1e-5;
     };
     bool has_experts = false, uses_experts = false;
-    for (size_t i = 0; i < model->weight_count(); ++i) {
-        const pb_weight_spec& s = model->spec(i);
+    for (size_t i = 0; i < model->weights().count(); ++i) {
+        const pb_weight_spec& s = model->weights().spec(i);
         const bool of_attention_alone = s.part_count == 0 && s.of_target == PB_TARGET_NONE && model->has_states();
         if (s.tied_to > 0 || of_attention_alone) continue;
-        PB_TRY(const bool by_values, changes(model->weight(i).values));
+        PB_TRY(const bool by_values, changes(model->weights().at(i).values));
         const bool of_expert = s.share > 0 && s.share < 1; // one that no token chooses changes nothing
         has_experts |= of_expert;
         uses_experts |= of_expert && by_values;
         if (of_expert) continue;
         if (!by_values) return fail("other values in " + name_of(*model, i) + " change no logit");
-        if (model->weight(i).bias.empty()) continue;
-        PB_TRY(const bool by_bias, changes(model->weight(i).bias));
+        if (model->weights().at(i).bias.empty()) continue;
+        PB_TRY(const bool by_bias, changes(model->weights().at(i).bias));
         if (!by_bias) return fail("another bias of " + name_of(*model, i) + " changes no logit");
     }
     if (has_experts && !uses_experts) return fail("other values in an expert's weights change no logit");
@@ -154,7 +154,7 @@ Outcome gives_hidden_states(const host::Component& c, const pb_model&, const pb_
     if (!(f.flags & PB_MODEL_GIVES_HIDDEN)) return Outcome::skip("it does not say that it gives them");
     PB_TRY(const auto model, ModelCase::make(c, f));
     PB_TRY(const Computed got, model->compute(draw_ids(f.vocab_size)));
-    const pb_weight& lm_head = model->weight(f.lm_head);
+    const pb_weight& lm_head = model->weights().at(f.lm_head);
     std::vector<float> expected(got.logits.size());
     kernels::reference::linear(expected.data(), got.hidden.data(), lm_head.values.data(),
                                lm_head.bias.empty() ? nullptr : lm_head.bias.data(), kTokens, lm_head.rows,
