@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_file.hpp"
+#include "engine/swap/swap_control.hpp"
 #include "swap/checkpoint_fixture.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -95,7 +96,7 @@ class FailingCalls : public ::testing::TestWithParam<Wanted> {
     }
 
     std::shared_ptr<host::Swap> prepare() {
-        return s.engine->prepare_swap(wanted);
+        return s.engine->swaps().prepare(wanted);
     }
     // True: nothing failed.
     bool is_ready(const std::shared_ptr<host::Swap>& swap) {

@@ -2,6 +2,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/plugin_call.hpp"
 #include "base/printable.hpp"
@@ -296,6 +297,9 @@ Result<> Engine::Builder::connect(execution::ScriptSetup* script) {
                                                            s.draft_model.get(), reason},
                                             make_kv(), std::move(proposer_), std::move(kv_policy_));
     Pipeline& p = *s.pipeline;
+    std::array<SwapPort*, kSwapSlots.size()> ports{};
+    for (size_t i = 0; i < ports.size(); ++i) ports[i] = &p.port(static_cast<SwapSlot>(i));
+    s.swaps.emplace(SwapControl::Parts{s.config, s.services, ports, p.model_swaps, p.swaps.transactions()});
     PB_CHECK(p.kv_policy.adopt());
     const auto install = [](host::Slot& slot, std::unique_ptr<host::Component> component) {
         const host::Identity identity = host::Registry::identity(*component);

@@ -2,13 +2,12 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-#include <exception>
+#include <utility>
 
 #include "base/printable.hpp"
 #include "config/slots.hpp"
 #include "engine/state.hpp"
-#include "engine/swap/candidate.hpp"
+#include "engine/swap/swap_control.hpp"
 
 namespace patchbay::engine {
 
@@ -43,6 +42,7 @@ Result<StepReport> Engine::step() { return state_->pipeline->loop.step(); }
 const EngineFacts& Engine::facts() const { return state_->facts; }
 const std::shared_ptr<const text::Tokenizer>& Engine::tokenizer() const { return state_->tokenizer; }
 Clock& Engine::clock() { return state_->clock; }
+SwapControl& Engine::swaps() { return *state_->swaps; }
 const kv::KvCache& Engine::kv() const { return *state_->pipeline->kv; }
 
 const kv::BlockTable* Engine::table_of(RequestId id) const {
@@ -106,51 +106,6 @@ View Engine::view() const {
     return out;
 }
 
-// ---- swaps ----
-
-namespace {
-
-const host::Registry& allowed_of(const config::EngineConfig& c, const host::Registry& all,
-                                 std::optional<host::Registry>& keep) {
-    if (!c.allowed_plugins) return all;
-    return keep.emplace(all.restricted_to(*c.allowed_plugins));
-}
-
-}  // namespace
-
-std::shared_ptr<host::Swap> Engine::prepare_swap(const SwapRequest& request, uint64_t transaction) {
-    Pipeline& p = *state_->pipeline;
-    std::optional<host::Registry> keep;
-    const host::Registry& registry = allowed_of(state_->config, request.registry, keep);
-    const CandidateInputs inputs{request.choice, registry, request.prober, state_->services, transaction};
-    const auto at_once = [](const std::function<void()>& f) {
-        f();
-        return true;
-    };
-    SwapPort& port = p.port(request.slot);
-    try {
-        if (request.slot != SwapSlot::kModel) return engine::prepare_swap(port, request.slot, inputs);
-        return p.model_swaps.prepare(inputs, request.between_steps ? request.between_steps : at_once);
-    } catch (const std::exception& e) { // as without memory
-        host::Identity to;
-        to.kind = name_of(request.slot);
-        to.name = request.choice.plugin;
-        return port.slot().line().refuse(to, "create", e.what(), transaction);
-    }
-}
-
-bool Engine::needs_new_engine(const SwapRequest& request) {
-    std::optional<host::Registry> keep;
-    const host::Registry& registry = allowed_of(state_->config, request.registry, keep);
-    return state_->pipeline->model_swaps.needs_new_engine(
-        {request.choice, registry, request.prober, state_->services});
-}
-
-std::shared_ptr<host::Swap> Engine::refuse_swap(const host::Identity& to, const std::string& phase,
-                                                const std::string& why) {
-    return state_->pipeline->port(*swap_slot(to.kind)).slot().line().refuse(to, phase, why);
-}
-
 config::EngineConfig Engine::configuration() const {
     config::EngineConfig out = state_->config;
     for (const std::string& kind : plugin_slots()) {
@@ -175,61 +130,16 @@ void Engine::take_over(uint64_t step, host::SwapRecord record) {
     }
 }
 
-std::shared_ptr<host::Swap> Engine::prepare_swap(const SwapRequest& request) { return prepare_swap(request, 0); }
-
-void Engine::post_swap(const std::shared_ptr<host::Swap>& swap, uint64_t not_before_ns) {
-    const auto slot = swap_slot(swap->record().kind);
-    state_->pipeline->port(*slot).slot().line().post(swap, not_before_ns);
-}
-
 std::shared_ptr<host::Swap> Engine::swap(const SwapRequest& request) {
-    auto swap = prepare_swap(request);
-    post_swap(swap);
+    auto swap = swaps().prepare(request);
+    swaps().post(swap);
     return swap;
 }
 
-std::vector<std::shared_ptr<host::Swap>> Engine::prepare_together(const std::vector<SwapRequest>& requests) {
-    if (requests.size() == 1) return {prepare_swap(requests.front())};
-    Pipeline& p = *state_->pipeline;
-    const uint64_t number = p.swaps.transactions().next_number();
-    std::vector<std::shared_ptr<host::Swap>> out;
-    std::string failed;
-    for (const SwapRequest& r : requests) {
-        host::Slot& slot = p.port(r.slot).slot();
-        const auto refuse = [&](const std::string& phase, const std::string& why) {
-            host::Identity to;
-            to.kind = name_of(r.slot);
-            to.name = r.choice.plugin;
-            return slot.line().refuse(to, phase, why, number);
-        };
-        const bool twice = std::ranges::count(requests, r.slot, &SwapRequest::slot) > 1;
-        if (!failed.empty()) out.push_back(refuse(kTogether, failed));
-        else if (twice) out.push_back(refuse("find", "this slot is named twice, expected once in a transaction"));
-        else out.push_back(prepare_swap(r, number));
-        const host::SwapRecord record = out.back()->record();
-        if (failed.empty() && record.settled()) failed = failed_by(record);
-    }
-    if (failed.empty()) return out;
-    for (size_t i = 0; i < requests.size(); ++i)
-        p.port(requests[i].slot).slot().line().withdraw(out[i], kTogether, failed);
-    return out;
-}
-
-void Engine::post_together(const std::vector<std::shared_ptr<host::Swap>>& swaps, uint64_t not_before_ns) {
-    if (swaps.size() == 1) return post_swap(swaps.front(), not_before_ns);
-    std::vector<Transactions::Member> members;
-    for (const auto& swap : swaps) {
-        const host::SwapRecord r = swap->record();
-        if (r.settled()) return; // all were refused
-        members.push_back({&state_->pipeline->port(*swap_slot(r.kind)), swap});
-    }
-    if (!members.empty()) state_->pipeline->swaps.transactions().post(std::move(members), not_before_ns);
-}
-
 std::vector<std::shared_ptr<host::Swap>> Engine::swap_together(const std::vector<SwapRequest>& requests) {
-    auto swaps = prepare_together(requests);
-    post_together(swaps);
-    return swaps;
+    auto ordered = swaps().prepare_together(requests);
+    swaps().post_together(ordered);
+    return ordered;
 }
 
 Result<> Engine::configure(SwapSlot which, const host::Settings& changes) {

@@ -10,16 +10,15 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "config/engine_config.hpp"
-#include "engine/swap/swap_slot.hpp"
 #include "engine/request.hpp"
+#include "engine/swap/swap_request.hpp"
+#include "engine/swap/swap_slot.hpp"
 #include "engine/trace/trace_of.hpp"
 #include "engine/view.hpp"
 #include "execution/script.hpp"
 #include "host/component.hpp"
-#include "host/prober.hpp"
 #include "host/registry.hpp"
 #include "host/swap.hpp"
-#include "runner/between_steps.hpp"
 #include "runner/model_work.hpp"
 #include "text/tokenizer.hpp"
 
@@ -57,15 +56,7 @@ struct EngineFacts { // automatic choices, for the record
     bool simulated = false; // the device computes nothing: times are what it charges, tokens are synthetic
 };
 
-struct SwapRequest {
-    SwapSlot slot;
-    config::PluginChoice choice; // of the slot model: `plugin` is the folder or file of its weights
-    const host::Registry& registry;
-    host::Prober& prober;
-    // Of the slot model: runs what the device has to do for the weights between two steps. Empty: the swap is ordered
-    // between steps.
-    runner::BetweenSteps between_steps{};
-};
+class SwapControl;
 
 class Engine {
   public:
@@ -98,20 +89,10 @@ class Engine {
     // done before it returns; the rest, and what came of it, is in the swap. [any thread but the one that steps; that
     // one too, between steps]
     std::shared_ptr<host::Swap> swap(const SwapRequest&);
-    // The same in two parts: probes and constructs; then gets in line for the first boundary not before a time.
-    std::shared_ptr<host::Swap> prepare_swap(const SwapRequest&);
-    void post_swap(const std::shared_ptr<host::Swap>&, uint64_t not_before_ns = 0);
-    // The same for several slots, each named once, which succeed or fail together: at one boundary, with one outcome.
-    // All are prepared before any is posted; where one is refused, all are. In the order of the requests.
+    // The same for several slots, which succeed or fail together, as SwapControl::prepare_together().
     std::vector<std::shared_ptr<host::Swap>> swap_together(const std::vector<SwapRequest>&);
-    std::vector<std::shared_ptr<host::Swap>> prepare_together(const std::vector<SwapRequest>&);
-    void post_together(const std::vector<std::shared_ptr<host::Swap>>&, uint64_t not_before_ns = 0);
+    SwapControl& swaps(); // which prepares and posts them one after the other
 
-    // Whether only a new engine can run the checkpoint that a swap of the slot model names: its layers keep other KV,
-    // or its vocabulary is another one. False where it cannot be said, which swap() then explains. [as swap]
-    bool needs_new_engine(const SwapRequest&);
-    // Records one that was refused before it came to the engine. [as swap]
-    std::shared_ptr<host::Swap> refuse_swap(const host::Identity& to, const std::string& phase, const std::string& why);
     // As it was made, but for what is in its slots now. [the thread that steps, between steps]
     config::EngineConfig configuration() const;
     // Before its first step, of an engine that goes on in place of another one: it numbers its steps on from there, and
@@ -148,7 +129,6 @@ class Engine {
   private:
     struct State;
     class Builder;
-    std::shared_ptr<host::Swap> prepare_swap(const SwapRequest&, uint64_t transaction);
     explicit Engine(std::unique_ptr<State>);
     std::unique_ptr<State> state_;
 };

@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.hpp"
 #include "engine/pipeline.hpp"
+#include "engine/swap/swap_control.hpp"
 
 namespace patchbay::engine {
 
@@ -25,6 +26,7 @@ struct Engine::State { // in the order in which parts are made, so that each goe
     std::unique_ptr<execution::Executor> executor;
     std::unique_ptr<DraftModel> draft_model;          // null: there is no proposer
     std::unique_ptr<Pipeline> pipeline;
+    std::optional<SwapControl> swaps;
 };
 
 }  // namespace patchbay::engine

@@ -3,6 +3,8 @@
 #include <future>
 #include <utility>
 
+#include "engine/swap/swap_control.hpp"
+
 namespace patchbay::service {
 
 EngineThread::EngineThread(std::unique_ptr<engine::Engine> engine, EngineThreadOptions options)
@@ -51,9 +53,13 @@ std::vector<std::shared_ptr<host::Swap>> EngineThread::swap_together(std::vector
 
 std::shared_ptr<host::Swap> EngineThread::refuse_swap(const host::Identity& to, const std::string& phase,
                                                       const std::string& why) {
-    auto refused = engine()->refuse_swap(to, phase, why);
+    auto refused = engine()->swaps().refuse(to, phase, why);
     want_boundary();
     return refused;
+}
+
+bool EngineThread::needs_new_engine(const engine::SwapRequest& request) {
+    return engine()->swaps().needs_new_engine(request);
 }
 
 void EngineThread::want_boundary() {
