@@ -135,7 +135,8 @@ Machine between(const Machine& before, const Machine& after) {
 // Which limit multiplications with such weights have: "float32", "bfloat16", "int4 g32".
 std::string matmul_limit(const std::string& weights, const Machine& machine) {
     if (weights == "float32") return "matmul_f32";
-    return weights != "bfloat16" && machine["matmul_i8"] > 0 ? "matmul_i8" : "matmul_bf16";
+    const bool whole = weights.starts_with("int") && machine["matmul_i8"] > 0; // fp8 is multiplied as real numbers are
+    return whole ? "matmul_i8" : "matmul_bf16";
 }
 
 Result<CaseResult> run_case(engine::Engine& e, const Case& asked, uint32_t repeats,
