@@ -298,38 +298,7 @@ struct Visits {
     int64_t widened; // steps of fp8 that are bf16 at a time; 0: the weights are bf16
 };
 
-// `steps` of an fp8 panel, from a step on, as those of a bf16 one: each number times its scale, rounded.
-void widen(uint16_t* to, const uint8_t* panel, const PanelShape& shape, int64_t step, int64_t steps) {
-    const uint8_t* codes = panel + shape.scale_bytes + step * kStepNumbers;
-    // A place of K, in units of 1/256: the bits of e4m3 are those of f16 whose exponents are less by 8.
-    const auto numbers = [](const uint8_t* from, __m512& left, __m512& right) {
-        const __m256i some = _mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(from));
-        const __m512i half = _mm512_and_si512(_mm512_slli_epi16(_mm512_cvtepi8_epi16(some), 7),
-                                              _mm512_set1_epi16(int16_t(0xbfff)));
-        left = _mm512_cvtph_ps(_mm512_castsi512_si256(half));
-        right = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(half, 1));
-    };
-    const __m512i in_turn = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
-                                             21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    const int64_t end = (step + steps) * kTileDepth;
-    for (int64_t k = step * kTileDepth; k < end;) {
-        const auto* const scales = reinterpret_cast<const float*>(panel) + k / shape.group * kColumns;
-        const __m512 left = _mm512_mul_ps(_mm512_loadu_ps(scales), _mm512_set1_ps(256));
-        const __m512 right = _mm512_mul_ps(_mm512_loadu_ps(scales + kSide), _mm512_set1_ps(256));
-        const int64_t group_end = (k / shape.group + 1) * shape.group, last = group_end < end ? group_end : end;
-        for (; k < last; k += 2, codes += 2 * kColumns, to += 2 * kColumns) {
-            __m512 even_left, even_right, odd_left, odd_right;
-            numbers(codes, even_left, even_right);
-            numbers(codes + kColumns, odd_left, odd_right);
-            const auto write = [&](uint16_t* at, __m512 even, __m512 odd, __m512 scale) {
-                const __m512bh both = _mm512_cvtne2ps_pbh(_mm512_mul_ps(odd, scale), _mm512_mul_ps(even, scale));
-                _mm512_storeu_si512(at, _mm512_permutexvar_epi16(in_turn, reinterpret_cast<__m512i>(both)));
-            };
-            write(to, even_left, odd_left, left);
-            write(to + kColumns, even_right, odd_right, right);
-        }
-    }
-}
+#include "cpu/level/widen.inc"
 
 int64_t sums_floats(const TilePart& part) { // and a spare tile, and widened weights
     const Visits visits(part);
