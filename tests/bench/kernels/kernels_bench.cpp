@@ -30,6 +30,15 @@ bool missing(benchmark::State& state, int64_t level) {
     return true;
 }
 
+void multiply(benchmark::State& state, const Machine& machine, const PackedMatrix& square, int64_t rows) {
+    const int64_t n = square.cols();
+    std::vector<float> x(static_cast<size_t>(rows * n), 1.0f), out(x.size());
+    const pb_tensor x_view = tensor(x.data(), PB_F32, {rows, n}), out_view = tensor(out.data(), PB_F32, {rows, n});
+    for (auto _ : state) linear(machine, out_view, x_view, square);
+    state.counters["flop"] = benchmark::Counter(2.0 * double(rows * n * n),
+                                                benchmark::Counter::kIsIterationInvariantRate);
+}
+
 void linear_bf16(benchmark::State& state) {
     const int64_t level = state.range(0), rows = state.range(1), n = state.range(2);
     if (missing(state, level)) return;
@@ -37,11 +46,7 @@ void linear_bf16(benchmark::State& state) {
     const Machine machine = machine_for(pool, level);
     const std::vector<uint16_t> w(static_cast<size_t>(n * n), f32_to_bf16(0.5f));
     const PackedMatrix packed = PackedMatrix::pack(machine, PB_BF16, n, n, w.data(), nullptr);
-    std::vector<float> x(static_cast<size_t>(rows * n), 1.0f), out(x.size());
-    const pb_tensor x_view = tensor(x.data(), PB_F32, {rows, n}), out_view = tensor(out.data(), PB_F32, {rows, n});
-    for (auto _ : state) linear(machine, out_view, x_view, packed);
-    state.counters["flop"] = benchmark::Counter(2.0 * double(rows * n * n),
-                                                benchmark::Counter::kIsIterationInvariantRate);
+    multiply(state, machine, packed, rows);
 }
 BENCHMARK(linear_bf16)
     ->ArgNames({"isa", "rows", "n"})
@@ -61,11 +66,7 @@ void linear_fp8(benchmark::State& state) {
                                                              .codes = codes.data(),
                                                              .group = group,
                                                              .scales = scales.data()});
-    std::vector<float> x(static_cast<size_t>(rows * n), 1.0f), out(x.size());
-    const pb_tensor x_view = tensor(x.data(), PB_F32, {rows, n}), out_view = tensor(out.data(), PB_F32, {rows, n});
-    for (auto _ : state) linear(machine, out_view, x_view, packed);
-    state.counters["flop"] = benchmark::Counter(2.0 * double(rows * n * n),
-                                                benchmark::Counter::kIsIterationInvariantRate);
+    multiply(state, machine, packed, rows);
 }
 BENCHMARK(linear_fp8)
     ->ArgNames({"isa", "rows", "n"})
