@@ -227,7 +227,8 @@ template <bool kLower, bool kHeld, bool kInTurn>
 }
 
 template <bool kLower>
-[[gnu::always_inline]] inline void multiply(Operands o, int64_t steps, bool once, float* sums, bool fresh, Meanwhile& meanwhile) {
+[[gnu::always_inline]] inline void multiply(Operands o, int64_t steps, bool once, float* sums, bool fresh,
+                                            Meanwhile& meanwhile) {
     if (fresh) clear<kLower>();
     else resume<kLower>(sums);
     if (once) {

@@ -111,10 +111,10 @@ struct CollectiveCharges {
     // A ring: each rank passes on its part of the sum, in as many parts as there are ranks, and then the sum.
     static void all_reduce(SimDevice& d, const pb_tensor* x) {
         const double ranks = d.ranks();
-        charge(d, x, {.wire_ns = d.wire_ns(2 * (ranks - 1), bytes(x) / ranks)});
+        charge(d, x, {.wire_ns = d.hardware().wire_ns(2 * (ranks - 1), bytes(x) / ranks)});
     }
     static void all_gather(SimDevice& d, const pb_tensor* out, const pb_tensor* x) {
-        charge(d, out, {.wire_ns = d.wire_ns(d.ranks() - 1.0, bytes(x))});
+        charge(d, out, {.wire_ns = d.hardware().wire_ns(d.ranks() - 1.0, bytes(x))});
     }
 };
 

@@ -50,40 +50,26 @@ uint64_t bytes_of(const pb_weight_source& source) {
 }  // namespace
 
 SimDevice::SimDevice(const Context& context)
-    : hardware_(context.get<std::string>("hardware")),
-      memory_bytes_(context.get<uint64_t>("memory_bytes")),
-      alpha_ns_(context.get<double>("collective_latency_ns")),
-      beta_per_ns_(context.get<double>("collective_bandwidth") / 1e9),
-      launch_ns_(context.get<double>("launch_ns")),
-      graph_replay_ns_(context.get<double>("graph_replay_ns")),
-      graph_node_ns_(context.get<double>("graph_node_ns")),
-      graph_node_bytes_(context.get<double>("graph_node_bytes")),
-      step_overhead_ns_(context.get<double>("step_overhead_ns")),
+    : hardware_(context),
       activation_dtype_(context.get<std::string>("activation_dtype") == "f32" ? PB_F32 : PB_BF16),
-      ops_(sim_ops(*this)) {
-    const double reached = context.get<double>("compute_efficiency"), second = 1e9; // ns
-    bf16_per_ns_ = context.get<double>("matmul_bf16") * reached / second;
-    f32_per_ns_ = context.get<double>("matmul_f32") * reached / second;
-    i8_per_ns_ = context.get<double>("matmul_i8") * reached / second;
-    host_bytes_per_ns_ = context.get<double>("host_bandwidth") / second;
-    bytes_per_ns_ = context.get<double>("memory_read") * context.get<double>("memory_efficiency") / second;
-}
+      ops_(sim_ops(*this)) {}
 
 pb_device_info SimDevice::info() const {
     pb_device_info out = patchbay::sized<pb_device_info>();
     out.activation_dtype = activation_dtype_;
-    out.memory_total = memory_bytes_;
-    out.memory_free = memory_bytes_ - used_bytes_;
-    std::snprintf(out.name, sizeof out.name, "simulated %s", hardware_.c_str());
+    out.memory_total = hardware_.memory_bytes;
+    out.memory_free = hardware_.memory_bytes - used_bytes_;
+    std::snprintf(out.name, sizeof out.name, "simulated %s", hardware_.name.c_str());
     std::snprintf(out.isa, sizeof out.isa, "sim");
     return out;
 }
 
 void SimDevice::take(uint64_t bytes, const char* what) {
-    if (bytes > memory_bytes_ - used_bytes_)
+    const uint64_t all = hardware_.memory_bytes;
+    if (bytes > all - used_bytes_)
         throw Error(PB_FAILED, std::string(what) + " of " + std::to_string(bytes) + " bytes, but of the " +
-                                   std::to_string(memory_bytes_) + " bytes of the simulated " + hardware_ + " only " +
-                                   std::to_string(memory_bytes_ - used_bytes_) + " are free");
+                                   std::to_string(all) + " bytes of the simulated " + hardware_.name + " only " +
+                                   std::to_string(all - used_bytes_) + " are free");
     used_bytes_ += bytes;
 }
 
@@ -103,7 +89,7 @@ pb_weight* SimDevice::prepare(const pb_weight_source& source) {
     check_shape(source);
     const uint64_t uses = source.uses | uint64_t{1} << source.role, bytes = bytes_of(source);
     take(bytes, "a weight");
-    return new pb_weight{uses, source.rows, source.cols, bytes, peak(source.dtype)};
+    return new pb_weight{uses, source.rows, source.cols, bytes, hardware_.peak(source.dtype)};
 }
 
 void SimDevice::release(pb_weight* weight) {
@@ -111,14 +97,9 @@ void SimDevice::release(pb_weight* weight) {
     delete weight;
 }
 
-double SimDevice::peak(pb_dtype dtype) const {
-    if ((dtype == PB_I8 || dtype == PB_I4) && i8_per_ns_ > 0) return i8_per_ns_;
-    return dtype == PB_F32 ? f32_per_ns_ : bf16_per_ns_;
-}
-
 void SimDevice::connect(const pb_group& group) {
-    if (!(beta_per_ns_ > 0))
-        throw Error(PB_UNSUPPORTED, "the simulated " + hardware_ + " is one rank, not one of " +
+    if (!(hardware_.beta_per_ns > 0))
+        throw Error(PB_UNSUPPORTED, "the simulated " + hardware_.name + " is one rank, not one of " +
                                         std::to_string(group.size) + " (say its collective_bandwidth)");
     ranks_ = group.size;
     add_collectives(ops_);
@@ -151,23 +132,19 @@ void SimDevice::copy_page(void*, const void*, uint64_t bytes) {
 
 void SimDevice::page_to_host(void*, const void*, uint64_t bytes) {
     const auto moved = static_cast<double>(bytes);
-    charge(host_bytes_per_ns_ > 0 ? Work{.wire_ns = moved / host_bytes_per_ns_} : Work{.bytes = 2 * moved});
+    const double rate = hardware_.host_bytes_per_ns;
+    charge(rate > 0 ? Work{.wire_ns = moved / rate} : Work{.bytes = 2 * moved});
 }
 
-// Memory traffic and multiplications overlap; launches overlap with neither. Recording an op takes the host as long as
-// launching one.
+// Launches overlap with nothing. Recording an op takes the host as long as launching one.
 void SimDevice::charge(const Work& work) noexcept {
-    const double ns = std::max(work.flop / work.flop_per_ns, work.bytes / bytes_per_ns_) + work.wire_ns;
-    charged_ns_ += launch_ns_;
+    const double ns = hardware_.ns_of(work);
+    charged_ns_ += hardware_.launch_ns;
     if (captured_) captured_->ns += ns, captured_->nodes += 1;
     else charged_ns_ += ns;
 }
 
-void SimDevice::charge(const pb_cost& cost) noexcept {
-    charged_ns_ += std::max(static_cast<double>(cost.flop) / peak(cost.flop_dtype),
-                            static_cast<double>(cost.read_bytes + cost.write_bytes) / bytes_per_ns_) +
-                   cost.launches * (cost.in_graph ? graph_node_ns_ : launch_ns_);
-}
+void SimDevice::charge(const pb_cost& cost) noexcept { charged_ns_ += hardware_.ns_of(cost); }
 
 void SimDevice::graph_begin() {
     if (captured_) throw Error(PB_INVALID, "graph_begin while another graph is captured");
@@ -177,7 +154,7 @@ void SimDevice::graph_begin() {
 pb_graph* SimDevice::graph_end() {
     if (!captured_) throw Error(PB_INVALID, "graph_end without graph_begin");
     std::unique_ptr<pb_graph> graph = std::move(captured_);
-    const double wanted = static_cast<double>(graph->nodes) * graph_node_bytes_;
+    const double wanted = static_cast<double>(graph->nodes) * hardware_.graph_node_bytes;
     const auto bytes = std::max<uint64_t>(1, static_cast<uint64_t>(std::llround(wanted)));
     take(bytes, "a graph");
     graph->bytes = bytes;
@@ -185,7 +162,7 @@ pb_graph* SimDevice::graph_end() {
 }
 
 void SimDevice::graph_launch(pb_graph* graph) {
-    charged_ns_ += graph_replay_ns_ + graph->ns + static_cast<double>(graph->nodes) * graph_node_ns_;
+    charged_ns_ += hardware_.graph_replay_ns + graph->ns + static_cast<double>(graph->nodes) * hardware_.graph_node_ns;
 }
 
 void SimDevice::graph_free(pb_graph* graph) noexcept {
@@ -193,18 +170,7 @@ void SimDevice::graph_free(pb_graph* graph) noexcept {
     used_bytes_ -= owned->bytes;
 }
 
-std::vector<pb_limit> SimDevice::measure() const {
-    std::vector<pb_limit> out;
-    const auto add = [&](const char* name, const char* unit, double per_ns) {
-        if (per_ns > 0) out.push_back(limit(name, unit, per_ns * 1e9));
-    };
-    add("memory_read", "B/s", bytes_per_ns_);
-    add("host_copy", "B/s", host_bytes_per_ns_);
-    add("matmul_f32", "FLOP/s", f32_per_ns_);
-    add("matmul_bf16", "FLOP/s", bf16_per_ns_);
-    add("matmul_i8", "OP/s", i8_per_ns_);
-    return out;
-}
+std::vector<pb_limit> SimDevice::measure() const { return hardware_.limits(); }
 
 }  // namespace patchbay
 

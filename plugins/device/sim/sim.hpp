@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "hardware.hpp"
 #include "patchbay/sdk/device.hpp"
 #include "patchbay/sdk/op_checks.hpp"
 
@@ -24,12 +25,6 @@ struct pb_graph {
 };
 
 namespace patchbay {
-
-struct Work { // of one op
-    double flop = 0, flop_per_ns = 1;
-    double bytes = 0; // read and written
-    double wire_ns = 0; // between ranks; overlaps with neither
-};
 
 class SimDevice {
   public:
@@ -87,7 +82,7 @@ class SimDevice {
     uint64_t graph_bytes(const pb_graph* graph) const noexcept { return graph->bytes; }
     void submit_step();
     void wait_step(); // throws the first fault of the oldest step that was submitted
-    uint64_t host_ns() const noexcept { return static_cast<uint64_t>(std::llround(step_overhead_ns_)); }
+    uint64_t host_ns() const noexcept { return static_cast<uint64_t>(std::llround(hardware_.step_overhead_ns)); }
     uint64_t charged_ns() const noexcept { return static_cast<uint64_t>(std::llround(charged_ns_)); }
 
     // For ops.cpp.
@@ -97,22 +92,16 @@ class SimDevice {
     }
     void charge(const Work&) noexcept; // with one launch
     uint32_t ranks() const { return ranks_; }
-    // In a ring, where each rank sends `steps` messages of `bytes` after one another.
-    double wire_ns(double steps, double bytes) const { return steps * (alpha_ns_ + bytes / beta_per_ns_); }
+    const Hardware& hardware() const { return hardware_; }
     bool faulty() const { return !fault_.empty(); }
     void set_fault(std::string text) noexcept { fault_ = std::move(text); }
 
   private:
-    double peak(pb_dtype) const; // FLOP/ns
     void take(uint64_t bytes, const char* what);
 
-    std::string hardware_;
-    double bf16_per_ns_, f32_per_ns_, i8_per_ns_, bytes_per_ns_;
-    double host_bytes_per_ns_; // 0: device and host share one memory
-    uint64_t memory_bytes_, used_bytes_ = 0;
-    double alpha_ns_, beta_per_ns_; // of a message between ranks; beta: bytes per ns, 0: none
+    const Hardware hardware_;
+    uint64_t used_bytes_ = 0;
     uint32_t ranks_ = 1;
-    double launch_ns_, graph_replay_ns_, graph_node_ns_, graph_node_bytes_, step_overhead_ns_;
     pb_dtype activation_dtype_;
     pb_ops ops_;
     double charged_ns_ = 0; // in this step

@@ -1,0 +1,58 @@
+#include "hardware.hpp"
+
+#include <algorithm>
+
+namespace patchbay {
+namespace {
+
+constexpr double kSecond = 1e9; // ns
+
+}  // namespace
+
+Hardware::Hardware(const Context& context)
+    : name(context.get<std::string>("hardware")),
+      host_bytes_per_ns(context.get<double>("host_bandwidth") / kSecond),
+      memory_bytes(context.get<uint64_t>("memory_bytes")),
+      alpha_ns(context.get<double>("collective_latency_ns")),
+      beta_per_ns(context.get<double>("collective_bandwidth") / kSecond),
+      launch_ns(context.get<double>("launch_ns")),
+      graph_replay_ns(context.get<double>("graph_replay_ns")),
+      graph_node_ns(context.get<double>("graph_node_ns")),
+      graph_node_bytes(context.get<double>("graph_node_bytes")),
+      step_overhead_ns(context.get<double>("step_overhead_ns")) {
+    const double reached = context.get<double>("compute_efficiency");
+    bf16_per_ns = context.get<double>("matmul_bf16") * reached / kSecond;
+    f32_per_ns = context.get<double>("matmul_f32") * reached / kSecond;
+    i8_per_ns = context.get<double>("matmul_i8") * reached / kSecond;
+    bytes_per_ns = context.get<double>("memory_read") * context.get<double>("memory_efficiency") / kSecond;
+}
+
+double Hardware::peak(pb_dtype dtype) const {
+    if ((dtype == PB_I8 || dtype == PB_I4) && i8_per_ns > 0) return i8_per_ns;
+    return dtype == PB_F32 ? f32_per_ns : bf16_per_ns;
+}
+
+double Hardware::ns_of(const Work& work) const {
+    return std::max(work.flop / work.flop_per_ns, work.bytes / bytes_per_ns) + work.wire_ns;
+}
+
+double Hardware::ns_of(const pb_cost& cost) const {
+    return std::max(static_cast<double>(cost.flop) / peak(cost.flop_dtype),
+                    static_cast<double>(cost.read_bytes + cost.write_bytes) / bytes_per_ns) +
+           cost.launches * (cost.in_graph ? graph_node_ns : launch_ns);
+}
+
+std::vector<pb_limit> Hardware::limits() const {
+    std::vector<pb_limit> out;
+    const auto add = [&](const char* name_of_limit, const char* unit, double per_ns) {
+        if (per_ns > 0) out.push_back(limit(name_of_limit, unit, per_ns * kSecond));
+    };
+    add("memory_read", "B/s", bytes_per_ns);
+    add("host_copy", "B/s", host_bytes_per_ns);
+    add("matmul_f32", "FLOP/s", f32_per_ns);
+    add("matmul_bf16", "FLOP/s", bf16_per_ns);
+    add("matmul_i8", "OP/s", i8_per_ns);
+    return out;
+}
+
+}  // namespace patchbay
