@@ -42,13 +42,13 @@ __global__ void take_tokens_kernel(int32_t* ids, int64_t count, const int32_t* s
     ids[t] = row < rows ? sampled[row] : 0;
 }
 
-// Column c of the codes is column order[c] of what comes out.
 __device__ inline float from_fp8(uint8_t code) { // e4m3, no NaN
     const int low = code & 0x7f, exponent = low >> 3;
     const float size = exponent == 0 ? float(low) * 0x1p-9f : ldexpf(float(8 + low % 8), exponent - 10);
     return code < 128 ? size : -size;
 }
 
+// Column c of the codes is column order[c] of what comes out.
 template <class T>
 __global__ void dequantise_kernel(T* out, Codes q) {
     const int64_t groups = (q.cols + q.group - 1) / q.group, step = int64_t(gridDim.x) * blockDim.x;

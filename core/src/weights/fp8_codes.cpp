@@ -1,7 +1,11 @@
 #include "weights/fp8_codes.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
+
+#include "patchbay/sdk/weight_checks.hpp"
 
 namespace patchbay::weights {
 namespace {
@@ -32,11 +36,18 @@ class Fp8Codes final : public CodeSource {
 
 }  // namespace
 
+uint32_t fp8_group(int64_t block_cols, const Piece& piece) {
+    if (block_cols <= 0 || block_cols >= piece.width()) return device_group(piece.width(), piece.width());
+    uint32_t group = device_group(block_cols, piece.width());
+    while (group >= 16 && piece.col % group != 0) group /= 2; // a rank's columns may begin within a block
+    return group;
+}
+
 std::shared_ptr<const CodeSource> fp8_codes(const Piece& piece, const TensorView& view) {
     if (view.encoding != Encoding::kF8_E4M3 || !piece.scales || lies_by_columns(piece, view)) return nullptr;
-    const uint32_t group = device_group(piece.scales->block_cols, piece.width());
-    // A rank's columns may begin within a block, but not within a group of one.
-    if (group < 16 || (piece.scales->across > 1 && piece.col % group != 0)) return nullptr;
+    const uint32_t group = fp8_group(piece.scales->block_cols, piece);
+    const auto too_great = [](float scale) { return !(std::abs(scale) < kMaxFp8Scale); };
+    if (group < 16 || std::ranges::any_of(piece.scales->values, too_great)) return nullptr;
     return std::make_shared<Fp8Codes>(piece, view, group);
 }
 

@@ -395,14 +395,15 @@ Result<LoadedWeight> WeightSource::outline(const pb_weight_spec& spec, const Sha
                      std::move(memory)};
     if (spec.role == PB_WEIGHT_LINEAR || spec.uses >> PB_WEIGHT_LINEAR & 1) {
         const bool rounded = form.quantization == Quantization::kInt8 || form.quantization == Quantization::kInt4;
-        const bool head = share.rows == vocab_size_;
+        const bool head = spec.parts[0].rows == vocab_size_; // of all ranks
         const bool left_real = packed_ && packed_->method == PackedFormat::Method::kMxfp4 && !(spec.share > 0);
         if (rounded) {
             out.dtype = form.quantization == Quantization::kInt4 ? PB_I4 : PB_I8;
             out.group = form.stored_group();
         } else if (form.quantization == Quantization::kAsStored && packed_ && !head && !left_real && !spec.exact) {
             out.dtype = !packed_->is_integers() ? PB_FP8 : packed_->bits == 4 ? PB_I4 : PB_I8;
-            out.group = packed_->device_group(out.cols);
+            out.group = packed_->is_integers() ? packed_->device_group(out.cols)
+                                               : fp8_group(packed_->block_cols, share.pieces[0]);
             if (out.group < 16) out.group = 0, out.dtype = form.dtype;
         }
     }

@@ -94,8 +94,7 @@ Result<PackedFormat> compressed_format(const FlatConfig& config) {
 }  // namespace
 
 uint32_t PackedFormat::device_group(int64_t cols) const {
-    const int64_t stored = method == Method::kFp8 ? block_cols : group_size;
-    return weights::device_group(stored <= 0 ? cols : stored, cols);
+    return weights::device_group(group_size < 0 ? cols : group_size, cols);
 }
 
 Result<std::optional<PackedFormat>> packed_format(const FlatConfig& config) {

@@ -231,8 +231,8 @@ Result<std::shared_ptr<const BlockScales>> fp8_scales(const std::optional<Packed
     for (const int64_t n : view.shape) count *= n;
     auto out = std::make_shared<BlockScales>();
     const bool blocks = format && format->block_rows > 0;
-    out->block_rows = blocks ? format->block_rows : count == rows ? 1 : rows;
-    out->block_cols = blocks ? format->block_cols : cols;
+    out->block_rows = blocks ? std::min(format->block_rows, rows) : count == rows ? 1 : rows;
+    out->block_cols = blocks ? std::min(format->block_cols, cols) : cols;
     out->across = (cols + out->block_cols - 1) / out->block_cols;
     const int64_t down = (rows + out->block_rows - 1) / out->block_rows;
     const bool lies_so = view.shape == std::vector{down, out->across} || (!blocks && count == down);

@@ -301,9 +301,13 @@ struct Visits {
 
 #include "cpu/level/widen.inc"
 
-int64_t sums_floats(const TilePart& part) { // and a spare tile, and widened weights
+// And a spare tile, and widened weights. Fewer rows may stay near where these do not: they have other blocks then.
+int64_t sums_floats(const TilePart& part) {
     const Visits visits(part);
-    return kSide * kSide + visits.blocks() * kPair * kColumns + visits.widened * kStepNumbers / 2;
+    const int64_t stays = visits.gated ? 2 + 2 * visits.pairs : 2;
+    const int64_t blocks = visits.blocks() > stays ? visits.blocks() : stays;
+    const int64_t widened = part.panel.group == 0 ? 0 : visits.steps < kNearSteps ? visits.steps : kNearSteps;
+    return kSide * kSide + blocks * kPair * kColumns + widened * kStepNumbers / 2;
 }
 
 GatedResults gated_results(const TilePart& part, const float* gate, const float* up, int64_t panel, int64_t row,

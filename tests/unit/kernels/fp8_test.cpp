@@ -75,6 +75,22 @@ TEST_P(Fp8, HasTheBitsOfTheNumbersThatItStandsFor) {
     }
 }
 
+// More of K than rows of a pair stay near with in tiles, where fewer rows do.
+TEST_P(Fp8, HasThoseBitsOfLongSumsToo) {
+    Random random(6);
+    const Machine alone{GetParam(), {}}, eight{GetParam(), backwards_crew(8)};
+    constexpr int64_t kCols = 18432;
+    for (const int64_t rows : {32, 256}) {
+        const Fp8Weight weight(random, rows, kCols, 128, false);
+        const PackedMatrix w = weight.packed(alone), numbers = weight.widened(alone);
+        for (const int64_t tokens : {1, 17, 28, 29, 33, 70}) {
+            const std::vector<float> x = random.values(tokens * kCols), want = product(alone, numbers, x, tokens);
+            EXPECT_TRUE(product(alone, w, x, tokens) == want) << rows << " rows, " << tokens << " tokens";
+            EXPECT_TRUE(product(eight, w, x, tokens) == want) << rows << " rows, " << tokens << " tokens on eight";
+        }
+    }
+}
+
 TEST_P(Fp8, AddsABiasOfF32) {
     Random random(2);
     const Machine machine{GetParam(), {}};

@@ -198,10 +198,14 @@ TEST_F(Loader, keeps_fp8_as_it_is_stored_beside_the_scales_of_its_blocks) {
     const auto row = from->load(spec(48, {part("a.weight", 2)}, PB_SHARD_ROWS), kAsStored, 1, 2);
     EXPECT_THAT(row->scales, ElementsAre(4, 5));
     EXPECT_EQ(std::memcmp(row->data.data(), file.codes.data() + 48, 48), 0);
-    // Rank 1 of 3 begins within a block.
+    // Rank 1 of 3 begins within a block, rank 1 of 6 within any group of one.
     const auto third = from->load(spec(48, {part("a.weight", 2)}, PB_SHARD_COLS), kAsStored, 1, 3);
-    EXPECT_EQ(std::tuple(third->dtype, third->group), std::tuple(PB_BF16, 0u));
-    EXPECT_EQ(values(third->data, PB_BF16)[16], 2.25f * 4) << "code 65 stands for 2.25";
+    EXPECT_EQ(std::tuple(third->dtype, third->group), std::tuple(PB_FP8, 16u));
+    EXPECT_EQ(std::memcmp(third->data.data(), file.codes.data() + 16, 16), 0);
+    EXPECT_THAT(third->scales, ElementsAre(2, 4));
+    const auto sixth = from->load(spec(48, {part("a.weight", 2)}, PB_SHARD_COLS), kAsStored, 1, 6);
+    EXPECT_EQ(std::tuple(sixth->dtype, sixth->group), std::tuple(PB_BF16, 0u));
+    EXPECT_EQ(values(sixth->data, PB_BF16)[8], fp8_to_f32(57) * 4);
 }
 
 TEST_F(Loader, decodes_fp8_beside_real_numbers_and_in_blocks_of_columns_that_are_no_groups) {
@@ -221,6 +225,23 @@ TEST_F(Loader, decodes_fp8_beside_real_numbers_and_in_blocks_of_columns_that_are
     const auto odd = WeightSource::from_folder(folder)->load(spec(48, {part("a.weight", 2)}), kAsStored, 0, 1);
     ASSERT_TRUE(odd) << odd.error();
     EXPECT_EQ(std::tuple(odd->dtype, odd->group), std::tuple(PB_BF16, 0u));
+}
+
+TEST_F(Loader, takes_blocks_of_fp8_that_are_greater_than_a_tensor_for_all_of_it) {
+    Fp8File file;
+    write("config.json", R"({"quantization_config": {"quant_method": "fp8",
+                             "weight_block_size": [9223372036854775807, 9223372036854775807]}})");
+    const auto load = [&](const WrittenTensor& scales) {
+        write("model.safetensors", safetensors({file.tensors[0], scales}));
+        return WeightSource::from_folder(folder)->load(spec(48, {part("a.weight", 2)}), kAsStored, 0, 1);
+    };
+    const auto one = load({"a.weight_scale_inv", "F32", {1, 1}, f32_bytes({2})});
+    ASSERT_TRUE(one) << one.error();
+    EXPECT_THAT(one->scales, ElementsAre(2, 2));
+    EXPECT_FALSE(load({"a.weight_scale_inv", "F32", {0, 1}, ""}));
+    const auto great = load({"a.weight_scale_inv", "F32", {1, 1}, f32_bytes({0x1p120f})});
+    ASSERT_TRUE(great) << great.error();
+    EXPECT_EQ(great->group, 0u) << "decoded";
 }
 
 TEST_F(Loader, refuses_fp8_that_is_no_number) {

@@ -10,6 +10,9 @@
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay {
+
+inline constexpr float kMaxFp8Scale = 0x1p100f; // scales of fp8 are less, so that products stay finite on their way
+
 namespace detail {
 
 inline constexpr int64_t kLargestSide = int64_t{1} << 31;
@@ -42,6 +45,11 @@ inline bool is_code(pb_dtype dtype) { return dtype == PB_I8 || dtype == PB_I4 ||
 inline void check_fp8(const pb_weight_source& source) {
     if (source.quant->offsets || source.quant->order)
         refuse_weight(PB_INVALID, "fp8 with offsets or an order of columns, expected neither");
+    const int64_t scales = source.rows * ((source.cols + source.quant->group - 1) / source.quant->group);
+    for (int64_t i = 0; i < scales; ++i)
+        if (!(std::abs(source.quant->scales[i]) < kMaxFp8Scale))
+            refuse_weight(PB_INVALID, "a scale of fp8 is " + std::to_string(source.quant->scales[i]) +
+                                          ", expected less than 2^100");
     const auto* const codes = static_cast<const uint8_t*>(source.data);
     for (int64_t i = 0; i < source.rows * source.cols; ++i)
         if ((codes[i] & 0x7f) == 0x7f)
