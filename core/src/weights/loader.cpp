@@ -395,7 +395,7 @@ Result<LoadedWeight> WeightSource::outline(const pb_weight_spec& spec, const Sha
                      std::move(memory)};
     if (spec.role == PB_WEIGHT_LINEAR || spec.uses >> PB_WEIGHT_LINEAR & 1) {
         const bool rounded = form.quantization == Quantization::kInt8 || form.quantization == Quantization::kInt4;
-        const bool head = spec.parts[0].rows == vocab_size_; // of all ranks
+        const bool head = spec.part_count == 1 && spec.parts[0].rows == vocab_size_; // of all ranks
         const bool left_real = packed_ && packed_->method == PackedFormat::Method::kMxfp4 && !(spec.share > 0);
         if (rounded) {
             out.dtype = form.quantization == Quantization::kInt4 ? PB_I4 : PB_I8;

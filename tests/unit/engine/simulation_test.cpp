@@ -231,7 +231,8 @@ TEST(Simulation, RefusesWhatItsMemoryDoesNotHold) {
 
 // A folder's config.json says what AWQ and GPTQ weights take; none of them is read.
 TEST(Simulation, HasThePackedWeightsThatADeviceWouldHave) {
-    for (const char* model : {"llama_awq", "llama_gptq", "llama_gptq_act", "llama_gptq_int8", "llama_bf16"}) {
+    for (const char* model :
+         {"llama_awq", "llama_gptq", "llama_gptq_act", "llama_gptq_int8", "llama_fp8", "llama_bf16"}) {
         auto c = simulated();
         c.model = {};
         c.model.path = repository(std::string("tests/golden/models/") + model);
