@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "patchbay/sdk/tensor.hpp"
+#include "patchbay/sdk/weight_checks.hpp"
 
 namespace patchbay {
 namespace {
@@ -23,8 +24,6 @@ void check_shape(const pb_weight_source& source) {
         source.rows > kLargestArea / source.cols)
         refuse(PB_INVALID, "shape (" + std::to_string(source.rows) + ", " + std::to_string(source.cols) + ")");
 }
-
-bool is_code(pb_dtype dtype) { return dtype == PB_I8 || dtype == PB_I4 || dtype == PB_FP8; }
 
 // As hardware stores it: codes without padding, and f16 scales.
 uint64_t bytes_of(const pb_weight_source& source) {

@@ -35,7 +35,7 @@ class SimDevice {
         param::real("matmul_bf16", nullptr, 1e6, kMost, "FLOP/s", "peak with bf16 weights; a multiply-add is two"),
         param::real("matmul_f32", nullptr, 1e6, kMost, "FLOP/s", "the same with f32; of attention, if activations are"),
         param::real("matmul_i8", "0", 0, kMost, "OP/s",
-                    "peak with quantised weights; 0: they are widened and take matmul_bf16"),
+                    "peak with int8 and int4 weights; 0: they are widened and take matmul_bf16"),
         param::real("memory_read", nullptr, 1e6, kMost, "B/s", "bandwidth of its memory, for writes too"),
         param::real("host_bandwidth", "0", 0, kMost, "B/s",
                     "between its memory and the host's, each way; 0: they are the same, and memory_read counts"),

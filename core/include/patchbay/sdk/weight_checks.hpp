@@ -13,6 +13,8 @@ namespace patchbay {
 
 inline constexpr float kMaxFp8Scale = 0x1p100f; // scales of fp8 are less, so that products stay finite on their way
 
+inline bool is_code(pb_dtype dtype) { return dtype == PB_I8 || dtype == PB_I4 || dtype == PB_FP8; } // has scales
+
 namespace detail {
 
 inline constexpr int64_t kLargestSide = int64_t{1} << 31;
@@ -39,8 +41,6 @@ inline void check_order(const int32_t* order, int64_t cols) {
         seen[size_t(order[c])] = true;
     }
 }
-
-inline bool is_code(pb_dtype dtype) { return dtype == PB_I8 || dtype == PB_I4 || dtype == PB_FP8; }
 
 inline void check_fp8(const pb_weight_source& source) {
     if (source.quant->offsets || source.quant->order)
@@ -87,7 +87,7 @@ inline void check_weight(const pb_weight_source& source) {
         refuse_weight(PB_INVALID, "shape (" + std::to_string(source.rows) + ", " + std::to_string(source.cols) + ")");
     if (!source.data) refuse_weight(PB_INVALID, "no data");
     if (source.quant) return detail::check_quant(source);
-    if (detail::is_code(source.dtype))
+    if (is_code(source.dtype))
         refuse_weight(PB_INVALID, std::string("codes of ") + dtype_name(source.dtype) + " without scales");
     if (source.dtype != PB_F32 && source.dtype != PB_BF16)
         refuse_weight(PB_UNSUPPORTED, std::string("dtype ") + dtype_name(source.dtype) +
