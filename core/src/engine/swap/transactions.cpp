@@ -1,7 +1,6 @@
 #include "engine/swap/transactions.hpp"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 namespace patchbay::engine {
@@ -126,8 +125,8 @@ void Transactions::roll_back_rest(const Transaction& t) {
     std::string cause = "another one of the transaction was rolled back";
     for (const host::SwapRecord& r : context_.report.swaps)
         if (r.transaction == t.number && r.state == host::SwapState::kRolledBack) cause = failed_by(r);
-    for (const Member& m : std::views::reverse(t.members))
-        if (m.port->slot().transaction() == t.number) m.port->roll_back(kTogether, cause);
+    for (auto m = t.members.rbegin(); m != t.members.rend(); ++m)
+        if (m->port->slot().transaction() == t.number) m->port->roll_back(kTogether, cause);
 }
 
 // One leaves its slot only by a rollback, as long as its transaction is on probation.
