@@ -1,6 +1,8 @@
 #include "experiment/inference.hpp"
 
 #include <algorithm>
+// Not by long double, with which what these headers compute before main ends the program under Valgrind.
+#define BOOST_MATH_PROMOTE_DOUBLE_POLICY false
 #include <boost/math/distributions/beta.hpp>
 #include <boost/math/distributions/non_central_t.hpp>
 #include <boost/math/distributions/students_t.hpp>
