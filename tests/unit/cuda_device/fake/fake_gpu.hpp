@@ -1,0 +1,28 @@
+// What a test sets and sees of the GPU behind cuda_runtime_api.h.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+namespace patchbay::fake {
+
+struct FakeGpu {
+    int count = 1, major = 9;
+    cudaError_t kernels = cudaSuccess;        // what starting one brings
+    cudaError_t work = cudaSuccess;           // what waiting for work brings, once
+    uint64_t most_bytes = uint64_t{1} << 30;  // memory
+    std::map<void*, uint64_t> memory, pinned; // taken and not given back: how many bytes
+    int streams = 0, events = 0, graphs = 0;  // likewise
+    int current = -1;                         // device of the thread
+
+    uint64_t bytes() const;                                        // of memory
+    void start(cudaStream_t, std::function<void()> kernel) const; // as a kernel of some plugin would
+    void fail_to_start(cudaError_t);                               // likewise, one that does not
+};
+
+FakeGpu& gpu(); // of this process; a test begins with a new one
+
+}  // namespace patchbay::fake
