@@ -4,7 +4,7 @@
 
 namespace patchbay::suffix {
 
-SuffixTree::SuffixTree(uint32_t depth) : depth_(depth), nodes_(1) {}
+SuffixTree::SuffixTree(uint32_t depth) : depth_(depth) {}
 
 void SuffixTree::begin_text() {
     growing_.clear();
@@ -25,14 +25,14 @@ void SuffixTree::append(int32_t token) {
     growing_.resize(kept);
 }
 
-SuffixTree::NodeId SuffixTree::pass(NodeId parent, uint32_t depth, int32_t token, uint32_t start) {
-    NodeId at = child(parent, token);
+NodeId SuffixTree::pass(NodeId parent, uint32_t depth, int32_t token, uint32_t start) {
+    NodeId at = nodes_.child(parent, token);
     if (at == kNone) {
         Node leaf;
         leaf.token = token;
         leaf.text = forgotten_ + texts_.size() - 1;
         leaf.start = start;
-        at = add_child(parent, leaf);
+        at = nodes_.add_child(parent, leaf);
     } else if (nodes_[at].leaf()) {
         split(at, depth + 1);
     }
@@ -53,7 +53,7 @@ void SuffixTree::split(NodeId at, uint32_t depth) {
     leaf.token = owner.tokens[next];
     leaf.count = 1;
     leaf.latest = owner.begin + next;
-    add_child(at, leaf);
+    nodes_.add_child(at, leaf);
 }
 
 void SuffixTree::forget_oldest() {
@@ -67,43 +67,13 @@ void SuffixTree::forget_oldest() {
 void SuffixTree::forget(const std::vector<int32_t>& tokens, size_t start) {
     std::vector<NodeId> path = {kRoot};
     for (size_t i = start; i < tokens.size() && i - start < depth_; ++i) {
-        const NodeId at = child(path.back(), tokens[i]);
+        const NodeId at = nodes_.child(path.back(), tokens[i]);
         nodes_[at].count -= 1;
         path.push_back(at);
         if (nodes_[at].leaf()) break;
     }
     for (; path.size() > 1 && nodes_[path.back()].count == 0; path.pop_back())
-        remove_child(path[path.size() - 2], path.back());
-}
-
-SuffixTree::NodeId SuffixTree::child(NodeId parent, int32_t token) const {
-    const auto at = children_.find(key(parent, token));
-    return at == children_.end() ? kNone : at->second;
-}
-
-SuffixTree::NodeId SuffixTree::add_child(NodeId parent, const Node& node) {
-    NodeId at = static_cast<NodeId>(nodes_.size());
-    if (free_.empty()) {
-        nodes_.push_back(node);
-    } else {
-        at = free_.back();
-        free_.pop_back();
-        nodes_[at] = node;
-    }
-    nodes_[at].next = nodes_[parent].first;
-    if (nodes_[at].next != kNone) nodes_[nodes_[at].next].before = at;
-    nodes_[parent].first = at;
-    children_[key(parent, node.token)] = at;
-    return at;
-}
-
-void SuffixTree::remove_child(NodeId parent, NodeId at) {
-    const Node& node = nodes_[at];
-    if (node.next != kNone) nodes_[node.next].before = node.before;
-    if (node.before != kNone) nodes_[node.before].next = node.next;
-    else nodes_[parent].first = node.next;
-    children_.erase(key(parent, node.token));
-    free_.push_back(at);
+        nodes_.remove_child(path[path.size() - 2], path.back());
 }
 
 Guess SuffixTree::guess(std::span<const int32_t> context, const Limits& limits) const {
@@ -158,7 +128,7 @@ std::optional<SuffixTree::At> SuffixTree::find(std::span<const int32_t> run) con
         if (nodes_[at.node].leaf()) {
             const int32_t* const next = in_leaf(at);
             if (!next || *next != token) return std::nullopt;
-        } else if ((at.node = child(at.node, token)) == kNone) {
+        } else if ((at.node = nodes_.child(at.node, token)) == kNone) {
             return std::nullopt;
         }
         at.depth += 1;

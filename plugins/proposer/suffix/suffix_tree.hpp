@@ -5,8 +5,9 @@
 #include <deque>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
+
+#include "nodes.hpp"
 
 namespace patchbay::suffix {
 
@@ -34,7 +35,7 @@ class SuffixTree {
     size_t texts() const { return texts_.size(); }
     std::span<const int32_t> latest() const { return texts_.back().tokens; }
     size_t tokens() const { return held_; }
-    size_t nodes() const { return nodes_.size() - free_.size() - 1; }
+    size_t nodes() const { return nodes_.count(); }
 
     // What followed the last tokens of `context` where they occur in the texts. For each number of last tokens, a chain
     // of the most frequent tokens, of equal ones the latest; of those chains the one with the highest score, of
@@ -46,34 +47,17 @@ class SuffixTree {
                                                size_t most) const;
 
   private:
-    using NodeId = uint32_t;
-    static constexpr NodeId kRoot = 0;
-    static constexpr uint32_t kNone = UINT32_MAX;
+    static constexpr NodeId kRoot = Node::kRoot, kNone = Node::kNone;
 
     struct Text {
         uint64_t begin; // number of tokens of all texts before it
         std::vector<int32_t> tokens;
-    };
-    // A run of tokens that ends with `token`. A run that occurs once has no children (a leaf): the text itself says
-    // what follows, until the run occurs a second time.
-    struct Node {
-        int32_t token = 0;
-        uint32_t count = 0;                           // occurrences
-        NodeId first = kNone, next = kNone, before = kNone; // child, and siblings
-        uint64_t text = UINT64_MAX;                   // for a leaf: the text's number since the first text,
-        uint32_t start = 0;                           // and where the run begins in it
-        uint64_t latest = 0;                          // number of the last token of its latest occurrence
-        bool leaf() const { return text != UINT64_MAX; }
     };
     struct Growing { // a suffix of the latest text that has reached this node
         NodeId node;
         uint32_t depth, start;
     };
 
-    static uint64_t key(NodeId parent, int32_t token) { return uint64_t{parent} << 32 | static_cast<uint32_t>(token); }
-    NodeId child(NodeId parent, int32_t token) const;
-    NodeId add_child(NodeId parent, const Node&);
-    void remove_child(NodeId parent, NodeId);
     NodeId pass(NodeId parent, uint32_t depth, int32_t token, uint32_t start); // one more occurrence
     void split(NodeId leaf, uint32_t depth);
     void forget(const std::vector<int32_t>& tokens, size_t start);
@@ -96,9 +80,7 @@ class SuffixTree {
     uint64_t forgotten_ = 0; // number of texts
     uint64_t ever_ = 0;      // tokens of all texts
     size_t held_ = 0;        // tokens of the texts that are kept
-    std::vector<Node> nodes_;
-    std::vector<NodeId> free_;
-    std::unordered_map<uint64_t, NodeId> children_; // by key()
+    Nodes nodes_;
     std::vector<Growing> growing_;
 };
 

@@ -4,31 +4,26 @@ namespace patchbay::experiment {
 
 TraceBuilder::TraceBuilder(std::string name, const TraceOptions& options, const InputLimits& limits,
                            TraceFormat format)
-    : name_(std::move(name)), options_(options), limits_(limits) {
+    : name_(std::move(name)), options_(options), limits_(limits), choice_(options) {
     trace_.format = format;
 }
 
-Result<bool> TraceBuilder::taken() {
-    if (seen_++ < options_.skip) return false;
-    if (trace_.rows.size() >= limits_.rows) return fault("more than " + std::to_string(limits_.rows) + " rows");
-    return true;
+Result<bool> TraceBuilder::if_there_is_room(bool taken) const {
+    if (taken && trace_.rows.size() >= limits_.rows)
+        return fault("more than " + std::to_string(limits_.rows) + " rows");
+    return taken;
 }
 
 Result<bool> TraceBuilder::wanted(int64_t time_ns) {
-    if (!any_time_) first_of_file_ns_ = last_ns_ = time_ns;
-    any_time_ = true;
-    if (time_ns < last_ns_) return fault("a time before that of the row above; sort the file by time");
-    last_ns_ = time_ns;
-    const double since_s = static_cast<double>(time_ns - first_of_file_ns_) * 1e-9;
-    if (since_s < options_.from_s || (options_.until_s > 0 && since_s >= options_.until_s)) return false;
-    PB_TRY(const bool is_taken, taken());
+    if (!choice_.is_in_order(time_ns)) return fault("a time before that of the row above; sort the file by time");
+    PB_TRY(const bool is_taken, if_there_is_room(choice_.takes(time_ns)));
     if (!is_taken) return false;
-    if (trace_.rows.empty()) first_taken_ns_ = time_ns;
-    now_ns_ = time_ns - first_taken_ns_;
+    if (trace_.rows.empty()) first_ns_ = time_ns;
+    now_ns_ = time_ns - first_ns_;
     return true;
 }
 
-Result<bool> TraceBuilder::wanted_without_time() { return taken(); }
+Result<bool> TraceBuilder::wanted_without_time() { return if_there_is_room(choice_.takes_without_time()); }
 
 void TraceBuilder::add(TraceRow row) {
     row.at_ns = static_cast<uint64_t>(now_ns_);
@@ -57,7 +52,7 @@ uint64_t TraceBuilder::prefix(std::string_view name) {
 Result<Trace> TraceBuilder::finish() {
     if (trace_.rows.empty())
         return fail(name_ + ": no rows in it" +
-                    (seen_ > 0 || any_time_ ? " after `skip`, `from_s` and `until_s`" : "") +
+                    (choice_.saw_any() ? " after `skip`, `from_s` and `until_s`" : "") +
                     (trace_.left_out > 0 ? "; " + std::to_string(trace_.left_out) + " hold no request" : ""));
     return std::move(trace_);
 }

@@ -1,9 +1,10 @@
-// What the readers of all formats share: which rows are taken, in what order they may stand, where a fault is.
+// What the readers of all formats share: the rows that are taken, names as numbers, where a fault is.
 #pragma once
 #include <map>
 #include <string>
 #include <string_view>
 
+#include "experiment/traces/row_choice.hpp"
 #include "experiment/traces/trace.hpp"
 
 namespace patchbay::experiment {
@@ -36,15 +37,14 @@ class TraceBuilder {
     Result<Trace> finish(); // fails without rows
 
   private:
-    Result<bool> taken();
+    Result<bool> if_there_is_room(bool taken) const;
 
     std::string name_, place_;
     TraceOptions options_;
     InputLimits limits_;
     Trace trace_;
-    uint64_t seen_ = 0;
-    bool any_time_ = false;
-    int64_t first_of_file_ns_ = 0, last_ns_ = 0, first_taken_ns_ = 0, now_ns_ = 0;
+    RowChoice choice_;
+    int64_t first_ns_ = 0, now_ns_ = 0; // of the first row of the trace; since then
     std::map<std::string, uint32_t, std::less<>> labels_, sessions_;
     std::map<std::string, uint64_t, std::less<>> prefixes_;
 };
