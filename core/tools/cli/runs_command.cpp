@@ -14,6 +14,7 @@
 #include "cli/report_command.hpp"
 #include "experiment/results_reader.hpp"
 #include "experiment/results_table.hpp"
+#include "experiment/table_text.hpp"
 
 namespace patchbay::cli {
 namespace {
@@ -97,12 +98,10 @@ Result<> compare(const RunsOptions& o) {
             if (!other) continue;
             const double x = a.conclusion.results[v].metrics[m], y = b.conclusion.results[w].metrics[*other];
             if (std::isnan(x) && std::isnan(y)) continue;
-            char change[32] = "";
-            if (infos[m].is_amount && x > 0 && !std::isnan(y))
-                std::snprintf(change, sizeof change, "%+.1f %%", 100 * (y / x - 1));
-            else if (!std::isnan(x) && !std::isnan(y)) std::snprintf(change, sizeof change, "%+.3g", y - x);
+            const experiment::Shift shift(x, infos[m].unit);
+            const bool both = !std::isnan(x) && !std::isnan(y);
             rows.push_back({a.variants[v], infos[m].label, infos[m].unit, experiment::shown(x), experiment::shown(y),
-                            change});
+                            both ? shift.number(y - x) + shift.suffix : ""});
         }
     }
     if (rows.size() == 1) return fail("no variant of " + o.a + " has the name of one of " + o.b);
