@@ -30,6 +30,7 @@ CudaDevice::CudaDevice(const Context& context)
 CudaDevice::~CudaDevice() {
     gpu_.use_if_it_goes();
     cudaStreamSynchronize(gpu_.stream());
+    connection_.close();
 }
 
 pb_device_info CudaDevice::info() const {

@@ -1,6 +1,7 @@
 #include "gpu.hpp"
 
 #include <algorithm>
+#include <new>
 #include <string>
 
 #include "kernels/cuda.hpp"
@@ -106,7 +107,14 @@ void* Gpu::take(uint64_t bytes) {
 
 void Gpu::give_back(void* memory) noexcept {
     use_if_it_goes();
-    cudaFreeAsync(memory, stream());
+    if (capturing_) { // else it would be the graph that frees, each time
+        try {
+            given_back_.push_back(memory);
+        } catch (const std::bad_alloc&) { // the process's end frees it
+        }
+    } else if (cudaFreeAsync(memory, stream()) != cudaSuccess) {
+        cudaGetLastError(); // else the next check would meet it
+    }
 }
 
 void Gpu::fill_now(void* to, const void* from, uint64_t bytes) {
@@ -125,6 +133,7 @@ cudaError_t Gpu::end_capture(cudaGraph_t& recorded) {
     capturing_ = false;
     const cudaError_t code = cudaStreamEndCapture(stream(), &recorded);
     if (code != cudaSuccess) cudaGetLastError();
+    for (void* memory : std::exchange(given_back_, {})) give_back(memory);
     return code;
 }
 

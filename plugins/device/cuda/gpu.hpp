@@ -6,6 +6,7 @@
 #include <memory>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace patchbay {
 
@@ -29,7 +30,7 @@ class Gpu {
     };
     Memory memory() const;
     void* take(uint64_t bytes);          // not zeroed; also while a step is captured
-    void give_back(void*) noexcept;
+    void give_back(void*) noexcept;      // in order with the stream; while a step is captured, when it has been
     void fill_now(void* to, const void* from, uint64_t bytes); // while one is captured; nothing has used the memory yet
 
     void begin_capture();
@@ -48,6 +49,7 @@ class Gpu {
     cudaDeviceProp properties_{};
     Stream stream_;
     Stream unrecorded_; // for what a captured step needs at once and is not to be part of its graph
+    std::vector<void*> given_back_; // while one was captured
 };
 
 // Memory of a GPU, given back in order with its stream.

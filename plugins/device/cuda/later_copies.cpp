@@ -16,7 +16,9 @@ void LaterCopies::start(void* to, const void* from, uint64_t bytes) {
     auto fits = std::find_if(unused_.begin(), unused_.end(), [&](const Pinned& p) { return p.bytes >= bytes; });
     if (fits == unused_.end()) {
         Pinned more{nullptr, std::max(bytes, kLeast)};
+        unused_.reserve(made_ + 1);
         check_cuda(cudaHostAlloc(&more.memory, more.bytes, cudaHostAllocDefault), "pinned memory for a copy");
+        made_ += 1;
         fits = unused_.insert(unused_.end(), more);
     }
     started_.push_back({*fits, to, bytes});

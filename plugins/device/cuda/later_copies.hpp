@@ -34,7 +34,8 @@ class LaterCopies {
   private:
     Gpu& gpu_;
     OfStep started_;             // in this step
-    std::vector<Pinned> unused_; // by any copy
+    std::vector<Pinned> unused_; // by any copy; has room for all that were made
+    size_t made_ = 0;
 };
 
 }  // namespace patchbay

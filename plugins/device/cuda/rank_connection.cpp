@@ -24,4 +24,9 @@ void RankConnection::disconnect() noexcept {
     if (ranks_) ranks_->abort();
 }
 
+void RankConnection::close() {
+    const std::lock_guard lock(mutex_);
+    ranks_.reset();
+}
+
 }  // namespace patchbay

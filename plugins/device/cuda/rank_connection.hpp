@@ -16,6 +16,7 @@ class RankConnection {
 
     void connect(const pb_group&); // throws Error
     void disconnect() noexcept;    // [any]
+    void close();                  // what they worked with may go then
     uint32_t size() const { return ranks_ ? ranks_->size() : 1; }
     bool is_lost() const { return ranks_ && ranks_->aborted(); }
     Ranks& ranks() { return *ranks_; } // once they are connected

@@ -45,10 +45,15 @@ void Steps::submit() {
     auto found = std::make_unique<int32_t>(0);
     copy_later(found.get(), kernel_fault(), sizeof *found);
     check_cuda(cudaMemsetAsync(kernel_fault(), 0, sizeof *found, gpu_.stream()), "cudaMemsetAsync");
-    InFlight step{nullptr, std::exchange(fault_, {}), copies_.end_step(), std::move(found)};
-    check_cuda(cudaEventCreateWithFlags(&step.done, cudaEventDisableTiming), "an event");
-    in_flight_.push_back(std::move(step));
-    check_cuda(cudaEventRecord(in_flight_.back().done, gpu_.stream()), "the end of a step");
+    cudaEvent_t done = nullptr;
+    check_cuda(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "an event");
+    in_flight_.push_back({done, std::exchange(fault_, {}), copies_.end_step(), std::move(found)});
+    const cudaError_t recorded = cudaEventRecord(done, gpu_.stream());
+    if (recorded == cudaSuccess) return;
+    copies_.drop(in_flight_.back().copies);
+    in_flight_.pop_back();
+    cudaEventDestroy(done);
+    check_cuda(recorded, "the end of a step");
 }
 
 void Steps::wait() {

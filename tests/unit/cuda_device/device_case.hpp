@@ -17,8 +17,9 @@ class DeviceCase : public testing::Test {
         EXPECT_TRUE(fake::gpu().memory.empty()) << "memory is not given back";
         EXPECT_TRUE(fake::gpu().pinned.empty()) << "pinned memory is not given back";
         EXPECT_EQ(fake::gpu().streams, 0);
-        EXPECT_EQ(fake::gpu().events, 0);
-        EXPECT_EQ(fake::gpu().graphs, 0);
+        EXPECT_EQ(fake::gpu().live_events, 0);
+        EXPECT_EQ(fake::gpu().graphs + fake::gpu().launchable, 0);
+        EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "the next check would meet it";
     }
 
     fake::FakeGpu& fake_ = fake::gpu();

@@ -20,7 +20,6 @@ TEST_F(GpuTest, AMachineWithoutOneIsUnavailable) {
     const Refusal r = opened();
     EXPECT_EQ(r.status, PB_UNAVAILABLE);
     EXPECT_THAT(r.text, HasSubstr("no CUDA-capable device is detected"));
-    EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "the next check would meet it again";
 }
 
 TEST_F(GpuTest, AnIndexThatIsNotThereIsInvalid) {
@@ -70,6 +69,40 @@ TEST_F(GpuTest, WhatThePoolKeepsIsFree) {
     const Gpu::Memory m = gpu.memory();
     EXPECT_EQ(m.total, fake_.most_bytes);
     EXPECT_EQ(m.free, fake_.most_bytes - (uint64_t{7} << 20));
+}
+
+TEST_F(GpuTest, WhatIsGivenBackWhileAStepIsCapturedIsNoPartOfItsGraph) {
+    Gpu gpu(0, false);
+    gpu.wait();
+    gpu.begin_capture();
+    { const GpuMemory memory(gpu, 100); }
+    cudaGraph_t recorded = nullptr;
+    EXPECT_EQ(gpu.end_capture(recorded), cudaSuccess);
+    gpu.wait();
+    EXPECT_EQ(fake_.bytes(), 0u);
+    cudaGraphDestroy(recorded);
+}
+
+TEST_F(GpuTest, ThreadsThatUsedAnotherGpuMayGiveBackMemory) {
+    fake_.count = 2;
+    Gpu gpu(1, false);
+    void* const memory = gpu.take(10);
+    cudaSetDevice(0);
+    gpu.give_back(memory);
+    cudaSetDevice(0);
+    gpu.use();
+    gpu.give_back(gpu.take(10));
+    gpu.wait();
+    EXPECT_EQ(fake_.bytes(), 0u);
+}
+
+TEST_F(GpuTest, NothingIsWaitedForWhileAStepIsCaptured) {
+    Gpu gpu(0, true);
+    gpu.begin_capture();
+    EXPECT_EQ(gpu.latest_error(), cudaSuccess);
+    cudaGraph_t recorded = nullptr;
+    EXPECT_EQ(gpu.end_capture(recorded), cudaSuccess);
+    cudaGraphDestroy(recorded);
 }
 
 TEST_F(GpuTest, ChecksEachOpOnlyIfItIsToldTo) {

@@ -33,7 +33,7 @@ TEST_F(GraphsTest, AreDoneOnceALaunch) {
     pb_graph* const graph = graphs_.end();
     gpu_.wait();
     EXPECT_EQ(done_, 0);
-    EXPECT_GT(graph->bytes, 0u);
+    EXPECT_EQ(graph->bytes, uint64_t{1} << 16);
     graphs_.launch(graph);
     graphs_.launch(graph);
     gpu_.wait();
@@ -50,6 +50,15 @@ TEST_F(GraphsTest, OfAStepWithAFaultAreNone) {
     EXPECT_EQ(r.text, "capturing: rope: 3 columns");
     EXPECT_EQ(fake_.graphs, 0);
     EXPECT_FALSE(gpu_.is_capturing());
+}
+
+TEST_F(GraphsTest, OneThatCannotBeMadeLeavesNothing) {
+    graphs_.begin();
+    add_one();
+    fake_.graphs_made = cudaErrorMemoryAllocation;
+    EXPECT_THAT(refusal([&] { graphs_.end(); }).text, HasSubstr("cudaGraphInstantiate: out of memory"));
+    gpu_.wait();
+    EXPECT_EQ(done_, 0);
 }
 
 TEST_F(GraphsTest, AreNotLaunchedAfterAFault) {
@@ -82,9 +91,14 @@ TEST_F(GraphsTest, ACapturedStepMayTakeMemoryAndMakeATable) {
 
 TEST_F(GraphsTest, ATableIsMadeOnceForAListOfExperts) {
     pb_weight one, two;
+    one.matrix.rows = 5;
+    two.matrix.rows = 6;
     const pb_weight* const both[] = {&one, &two};
     const pb_weight* const turned[] = {&two, &one};
     const auto* const table = experts_.table(both, 2);
+    gpu_.wait();
+    EXPECT_EQ(table[0].rows, 5);
+    EXPECT_EQ(table[1].rows, 6);
     EXPECT_EQ(experts_.table(both, 2), table);
     EXPECT_NE(experts_.table(turned, 2), table);
     EXPECT_NE(experts_.table(both, 1), table);

@@ -9,11 +9,14 @@
 namespace patchbay {
 namespace {
 
+using fake::FakeGpu;
 using kernels::cuda::KernelFault;
 using testing::HasSubstr;
 
-class StepsTest : public DeviceCase {
+class StepsTest : public DeviceCase, public testing::WithParamInterface<FakeGpu::Pace> {
   protected:
+    StepsTest() { fake_.pace = GetParam(); }
+
     void kernel_finds(KernelFault fault) {
         fake_.start(gpu_.stream(), [this, fault] { *steps_.kernel_fault() = static_cast<int32_t>(fault); });
     }
@@ -32,7 +35,7 @@ class StepsTest : public DeviceCase {
     Steps steps_{gpu_, connection_};
 };
 
-TEST_F(StepsTest, CopiesComeWithTheirOwnStep) {
+TEST_P(StepsTest, CopiesComeWithTheirOwnStep) {
     int first = 0, second = 0;
     submit(1, first);
     submit(2, second);
@@ -44,7 +47,7 @@ TEST_F(StepsTest, CopiesComeWithTheirOwnStep) {
     EXPECT_EQ(second, 2);
 }
 
-TEST_F(StepsTest, PinnedMemoryIsUsedAgain) {
+TEST_P(StepsTest, PinnedMemoryIsUsedAgain) {
     int to = 0;
     for (int i = 0; i < 20; ++i) {
         submit(i, to);
@@ -54,7 +57,7 @@ TEST_F(StepsTest, PinnedMemoryIsUsedAgain) {
     EXPECT_EQ(fake_.pinned.size(), 2u) << "one for the number, one for what kernels found";
 }
 
-TEST_F(StepsTest, AKernelsFaultIsThatOfItsStep) {
+TEST_P(StepsTest, AKernelsFaultIsThatOfItsStep) {
     int first = 0, second = 0;
     kernel_finds(KernelFault::kEmbeddingId);
     submit(1, first);
@@ -66,7 +69,7 @@ TEST_F(StepsTest, AKernelsFaultIsThatOfItsStep) {
     EXPECT_EQ(second, 2);
 }
 
-TEST_F(StepsTest, AFaultOfTheHostIsThatOfItsStep) {
+TEST_P(StepsTest, AFaultOfTheHostIsThatOfItsStep) {
     steps_.begin();
     steps_.set_fault("linear: x has 3 columns");
     EXPECT_TRUE(steps_.faulty());
@@ -76,7 +79,7 @@ TEST_F(StepsTest, AFaultOfTheHostIsThatOfItsStep) {
     steps_.end();
 }
 
-TEST_F(StepsTest, AKernelOfAnotherPluginThatDoesNotStartIsNoticedBeforeTheNextOp) {
+TEST_P(StepsTest, AKernelOfAnotherPluginThatDoesNotStartIsNoticedBeforeTheNextOp) {
     steps_.begin();
     fake_.fail_to_start(cudaErrorIllegalAddress);
     steps_.before_op("linear");
@@ -87,14 +90,14 @@ TEST_F(StepsTest, AKernelOfAnotherPluginThatDoesNotStartIsNoticedBeforeTheNextOp
     EXPECT_THAT(refusal([&] { steps_.end(); }).text, HasSubstr("before the step's end: invalid argument"));
 }
 
-TEST_F(StepsTest, AnOpsOwnKernelIsNamed) {
+TEST_P(StepsTest, AnOpsOwnKernelIsNamed) {
     steps_.begin();
     fake_.fail_to_start(cudaErrorInvalidValue);
     steps_.after_op("rope");
     EXPECT_EQ(refusal([&] { steps_.end(); }).text, "rope: invalid argument");
 }
 
-TEST_F(StepsTest, OfAGpuThatStoppedNothingIsCopied) {
+TEST_P(StepsTest, OfAGpuThatStoppedNothingIsCopied) {
     int to = 7;
     submit(1, to);
     fake_.work = cudaErrorIllegalAddress;
@@ -102,12 +105,26 @@ TEST_F(StepsTest, OfAGpuThatStoppedNothingIsCopied) {
     EXPECT_EQ(r.status, PB_FAILED);
     EXPECT_THAT(r.text, HasSubstr("the GPU stopped in this step or before it (check_each_op names the op)"));
     EXPECT_EQ(to, 7);
+    EXPECT_THROW(steps_.end(), Error) << "it stays so";
+    fake_.work = cudaSuccess; // for the destructors
+}
+
+TEST_P(StepsTest, OneWhoseEndCannotBeMarkedIsNotInFlight) {
+    int to = 7;
+    fake_.events = cudaErrorMemoryAllocation;
+    EXPECT_THAT(refusal([&] { submit(1, to); }).text, HasSubstr("an event: out of memory"));
+    fake_.events = cudaSuccess;
+    fake_.records = cudaErrorIllegalAddress;
+    EXPECT_THAT(refusal([&] { submit(1, to); }).text, HasSubstr("the end of a step: an illegal memory access"));
+    fake_.records = cudaSuccess;
+    EXPECT_EQ(refusal([&] { steps_.wait(); }).status, PB_INVALID);
+    EXPECT_EQ(to, 7);
     submit(2, to);
     steps_.wait();
     EXPECT_EQ(to, 2);
 }
 
-TEST_F(StepsTest, WhatAGivenUpStepWouldHaveCopiedIsDropped) {
+TEST_P(StepsTest, WhatAGivenUpStepWouldHaveCopiedIsDropped) {
     int given_up = 7;
     steps_.begin();
     steps_.copy_later(&given_up, number(), sizeof given_up);
@@ -116,7 +133,7 @@ TEST_F(StepsTest, WhatAGivenUpStepWouldHaveCopiedIsDropped) {
     EXPECT_EQ(given_up, 7);
 }
 
-TEST_F(StepsTest, AStepMayEndBeforeThoseInFlightAreWaitedFor) {
+TEST_P(StepsTest, AStepMayEndBeforeThoseInFlightAreWaitedFor) {
     int first = 0, second = 0;
     submit(1, first);
     steps_.begin();
@@ -129,24 +146,27 @@ TEST_F(StepsTest, AStepMayEndBeforeThoseInFlightAreWaitedFor) {
     EXPECT_EQ(first, 1);
 }
 
-TEST_F(StepsTest, WithoutAStepInFlightThereIsNothingToWaitFor) {
+TEST_P(StepsTest, WithoutAStepInFlightThereIsNothingToWaitFor) {
     EXPECT_EQ(refusal([&] { steps_.wait(); }).status, PB_INVALID);
 }
 
-TEST_F(StepsTest, ThoseLeftInFlightAreGivenBack) { // by the destructor, and counted by the fixture
+TEST_P(StepsTest, ThoseLeftInFlightAreGivenBack) { // by the destructor, and counted by the fixture
     int to = 0;
     submit(1, to);
     submit(2, to);
     gpu_.wait();
 }
 
-TEST_F(StepsTest, WithoutNcclThereAreNoRanks) {
+TEST_P(StepsTest, WithoutNcclThereAreNoRanks) {
     const pb_group group = sized<pb_group>();
     EXPECT_EQ(refusal([&] { connection_.connect(group); }).status, PB_UNSUPPORTED);
     connection_.disconnect();
     EXPECT_FALSE(connection_.is_lost());
     EXPECT_EQ(connection_.size(), 1u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Work, StepsTest, testing::Values(FakeGpu::Pace::kEarly, FakeGpu::Pace::kLate),
+                         [](const auto& pace) { return pace.param == FakeGpu::Pace::kEarly ? "early" : "late"; });
 
 }  // namespace
 }  // namespace patchbay

@@ -11,12 +11,16 @@
 namespace patchbay {
 namespace {
 
+using fake::FakeGpu;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class WeightsTest : public DeviceCase {
+class WeightsTest : public DeviceCase, public testing::WithParamInterface<FakeGpu::Pace> {
   protected:
-    WeightsTest() { gpu_.wait(); }
+    WeightsTest() {
+        fake_.pace = GetParam();
+        gpu_.wait();
+    }
 
     static pb_weight_source matrix(const std::vector<float>& values, int64_t rows) {
         pb_weight_source out = sized<pb_weight_source>();
@@ -39,7 +43,7 @@ class WeightsTest : public DeviceCase {
     Weights weights_{gpu_, staging_, experts_, PB_F32};
 };
 
-TEST_F(WeightsTest, AMatrixAndItsBiasAreThereAsTheyAre) {
+TEST_P(WeightsTest, AMatrixAndItsBiasAreThereAsTheyAre) {
     const std::vector<float> values{1, 2, 3, 4, 5, 6}, bias{7, 8};
     pb_weight_source source = matrix(values, 2);
     source.bias = bias.data();
@@ -55,7 +59,7 @@ TEST_F(WeightsTest, AMatrixAndItsBiasAreThereAsTheyAre) {
     EXPECT_EQ(fake_.bytes(), 0u);
 }
 
-TEST_F(WeightsTest, AVectorOfBf16IsWidened) {
+TEST_P(WeightsTest, AVectorOfBf16IsWidened) {
     const std::vector<uint16_t> halves{f32_to_bf16(0.5f), f32_to_bf16(-2)};
     pb_weight_source source = sized<pb_weight_source>();
     source.role = PB_WEIGHT_VECTOR;
@@ -69,7 +73,7 @@ TEST_F(WeightsTest, AVectorOfBf16IsWidened) {
     weights_.release(w);
 }
 
-TEST_F(WeightsTest, OfCodesOnlyTheNumbersStay) {
+TEST_P(WeightsTest, OfCodesOnlyTheNumbersStay) {
     std::vector<int8_t> codes(2 * 20, 1);
     codes[19] = -3; // in the second group of its row
     const std::vector<float> scales{1, 2, 3, 4};
@@ -95,7 +99,7 @@ TEST_F(WeightsTest, OfCodesOnlyTheNumbersStay) {
     weights_.release(w);
 }
 
-TEST_F(WeightsTest, OneThatDoesNotFitLeavesNothing) {
+TEST_P(WeightsTest, OneThatDoesNotFitLeavesNothing) {
     const std::vector<float> values(200, 1), bias(100, 1);
     fake_.most_bytes = 200 * sizeof(float); // room for the matrix, none for its bias
     pb_weight_source source = matrix(values, 100);
@@ -105,7 +109,7 @@ TEST_F(WeightsTest, OneThatDoesNotFitLeavesNothing) {
     EXPECT_EQ(fake_.bytes(), 0u);
 }
 
-TEST_F(WeightsTest, AnExpertsTablesGoWithIt) {
+TEST_P(WeightsTest, AnExpertsTablesGoWithIt) {
     const std::vector<float> values{1, 2};
     pb_weight* const one = weights_.prepare(matrix(values, 1));
     pb_weight* const two = weights_.prepare(matrix(values, 1));
@@ -117,13 +121,16 @@ TEST_F(WeightsTest, AnExpertsTablesGoWithIt) {
     weights_.release(two);
 }
 
-TEST_F(WeightsTest, LargeOnesGoThroughAllOfTheStagingMemory) {
+TEST_P(WeightsTest, LargeOnesGoThroughAllOfTheStagingMemory) {
     std::vector<float> values(size_t{10} << 20); // 40 MiB by 16 slots of 1 MiB
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 65537);
     pb_weight* const w = weights_.prepare(matrix(values, 1024));
     EXPECT_EQ(read(w->matrix.data, values.size()), values);
     weights_.release(w);
 }
+
+INSTANTIATE_TEST_SUITE_P(Work, WeightsTest, testing::Values(FakeGpu::Pace::kEarly, FakeGpu::Pace::kLate),
+                         [](const auto& pace) { return pace.param == FakeGpu::Pace::kEarly ? "early" : "late"; });
 
 }  // namespace
 }  // namespace patchbay

@@ -26,6 +26,7 @@ struct FakeGraphExec {
     std::vector<Work> work;
 };
 struct FakeStream {
+    int device = patchbay::fake::gpu().current;
     std::deque<Work> work;
     std::unique_ptr<FakeGraph> captured; // null: not capturing
 
@@ -33,9 +34,10 @@ struct FakeStream {
         if (captured) captured->work.push_back(std::move(w));
         else work.push_back(std::move(w));
     }
-    void run() {
-        for (; !work.empty(); work.pop_front()) work.front()();
+    void run_until(const bool& done) {
+        for (; !done && !work.empty(); work.pop_front()) work.front()();
     }
+    void run() { run_until(false); }
 };
 struct FakeEvent {
     std::shared_ptr<bool> is_done = std::make_shared<bool>(true);
@@ -55,7 +57,10 @@ uint64_t FakeGpu::bytes() const {
     return sum;
 }
 
-void FakeGpu::start(cudaStream_t stream, std::function<void()> kernel) const { stream->add(std::move(kernel)); }
+void FakeGpu::start(cudaStream_t stream, std::function<void()> kernel) const {
+    if (stream->device != current) std::abort(); // of another GPU than the thread uses
+    stream->add(std::move(kernel));
+}
 
 void FakeGpu::fail_to_start(cudaError_t code) { latest = code; }
 
@@ -72,11 +77,17 @@ bool is_unsafe(cudaStream_t stream) {
     return stream->captured || (captures > 0 && mode != cudaStreamCaptureModeRelaxed);
 }
 
-cudaError_t wait(FakeStream* stream) {
+cudaError_t wait(FakeStream* stream, const bool& done = false) { // until then; false: for all of its work
     if (is_unsafe(stream)) return fail(cudaErrorStreamCaptureUnsupported);
-    stream->run();
-    const cudaError_t code = std::exchange(gpu().work, cudaSuccess);
-    return code == cudaSuccess ? code : fail(code);
+    if (gpu().pace == patchbay::fake::FakeGpu::Pace::kLate) stream->run_until(done);
+    else stream->run();
+    return gpu().work == cudaSuccess ? cudaSuccess : fail(gpu().work);
+}
+
+// Who gives work to a stream has to use its GPU.
+cudaError_t add(FakeStream* stream, Work work) {
+    gpu().start(stream, std::move(work));
+    return cudaSuccess;
 }
 
 }  // namespace
@@ -117,7 +128,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr attribute, vo
     return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-    const auto graphs = static_cast<uint64_t>(gpu().graphs) << 16;
+    const auto graphs = static_cast<uint64_t>(gpu().launchable) << 16;
     *total = gpu().most_bytes;
     *free = gpu().most_bytes - gpu().bytes() - graphs;
     return cudaSuccess;
@@ -137,25 +148,29 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) { // what it has been given i
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return wait(stream); }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-    gpu().events += 1;
+    if (gpu().events != cudaSuccess) return fail(gpu().events);
+    gpu().live_events += 1;
     *event = new FakeEvent;
     return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    if (gpu().records != cudaSuccess) return fail(gpu().records);
     event->is_done = std::make_shared<bool>(false);
     event->stream = stream;
-    stream->add([done = event->is_done] { *done = true; });
-    return cudaSuccess;
+    return add(stream, [done = event->is_done] { *done = true; });
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t event) { return *event->is_done ? cudaSuccess : wait(event->stream); }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    return *event->is_done ? cudaSuccess : wait(event->stream, *event->is_done);
+}
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
     delete event;
-    gpu().events -= 1;
+    gpu().live_events -= 1;
     return cudaSuccess;
 }
 
 cudaError_t cudaMallocAsync(void** out, size_t bytes, cudaStream_t stream) {
     if (is_unsafe(stream)) return fail(cudaErrorStreamCaptureUnsupported);
+    if (stream->device != gpu().current) std::abort();
     if (gpu().bytes() + bytes > gpu().most_bytes) return fail(cudaErrorMemoryAllocation);
     *out = std::malloc(bytes);
     std::memset(*out, 0xAB, bytes); // not zeroed
@@ -163,11 +178,11 @@ cudaError_t cudaMallocAsync(void** out, size_t bytes, cudaStream_t stream) {
     return cudaSuccess;
 }
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
-    stream->add([memory] {
+    if (stream->captured) return fail(cudaErrorInvalidValue); // only what the graph itself took
+    return add(stream, [memory] {
         if (gpu().memory.erase(memory) == 0) std::abort(); // given back twice
         std::free(memory);
     });
-    return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void** out, size_t bytes, unsigned) {
     *out = std::malloc(bytes);
@@ -189,17 +204,15 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     };
     if (kind == cudaMemcpyHostToDevice && !is_pinned(from)) { // read before the call returns
         const auto* const bytes_of = static_cast<const char*>(from);
-        stream->add([to, copy = std::vector<char>(bytes_of, bytes_of + bytes)] {
+        return add(stream, [to, copy = std::vector<char>(bytes_of, bytes_of + bytes)] {
             std::memcpy(to, copy.data(), copy.size());
         });
-        return cudaSuccess;
     }
-    stream->add([=] { std::memcpy(to, from, bytes); });
+    add(stream, [=] { std::memcpy(to, from, bytes); });
     return kind == cudaMemcpyDeviceToHost && !is_pinned(to) ? wait(stream) : cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
-    stream->add([=] { std::memset(to, value, bytes); });
-    return cudaSuccess;
+    return add(stream, [=] { std::memset(to, value, bytes); });
 }
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* other) {
@@ -220,13 +233,14 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* out) {
     return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* out, cudaGraph_t graph, unsigned long long) {
-    gpu().graphs += 1;
+    if (gpu().graphs_made != cudaSuccess) return fail(gpu().graphs_made);
+    gpu().launchable += 1;
     *out = new FakeGraphExec{graph->work};
     return cudaSuccess;
 }
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
-    for (const Work& w : graph->work) stream->add(w);
+    for (const Work& w : graph->work) add(stream, w);
     return cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
@@ -236,7 +250,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
     delete graph;
-    gpu().graphs -= 1;
+    gpu().launchable -= 1;
     return cudaSuccess;
 }
 
