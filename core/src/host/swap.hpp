@@ -32,7 +32,7 @@ struct SwapRecord {
     bool settled() const { return state >= SwapState::kCommitted; }
     // Refused or rolled back. why: it need not say again whose call in which phase it was.
     void end(SwapState, const std::string& in_phase, const std::string& why);
-    std::string text() const;    // "swap scheduler fcfs→sjf: refused in phase load: cannot read state 'fcfs/1'"
+    std::string text() const;    // "swap scheduler mine→mine: refused in phase load: cannot read state 'mine/1'"
 };
 
 class Swap {

@@ -98,7 +98,8 @@ Result<> bench_grammar(const GrammarOptions& o) {
 }
 
 void add_grammar(Commands& commands, CLI::App* bench) {
-    CLI::App* app = bench->add_subcommand("grammar", "What structured output costs: compiling, and a mask a token");
+    CLI::App* app = bench->add_subcommand(
+        "grammar", "What structured output costs: compile time, and the mask for each token");
     app->footer("Example:\n  patchbay bench grammar --tokenizer models/demo-target");
     const auto o = std::make_shared<GrammarOptions>();
     app->add_option("--tokenizer", o->tokenizer,
@@ -156,7 +157,7 @@ void add(Commands& commands, CLI::App* app, std::shared_ptr<BenchOptions> o, Res
 
 void add_bench_command(Commands& commands) {
     CLI::App* bench =
-        commands.app.add_subcommand("bench", "Measure the machine, models beside its limits, and parts of the host");
+        commands.app.add_subcommand("bench", "Measure the machine, models against its limits, and parts of the host");
     bench->require_subcommand(1);
     bench->footer(
         "Examples:\n"

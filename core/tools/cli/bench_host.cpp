@@ -104,7 +104,7 @@ void add_scheduler(Commands& commands, CLI::App* bench) {
 }
 
 void add_kv(Commands& commands, CLI::App* bench) {
-    CLI::App* app = bench->add_subcommand("kv", "The KV cache's bookkeeping a token: blocks, identities, prefixes");
+    CLI::App* app = bench->add_subcommand("kv", "The KV cache's bookkeeping per token: blocks, identities, prefixes");
     app->footer("Example:\n  patchbay bench kv --block-size 16,32,64 --prompt 4096");
     const auto o = std::make_shared<KvOptions>();
     app->add_option("--block-size", o->block_sizes, "tokens in a KV block, a list")

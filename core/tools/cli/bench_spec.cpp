@@ -77,7 +77,7 @@ void add_spec_bench(Commands& commands, CLI::App* bench) {
     app->add_option("--model", o->model, "folder, GGUF file, or a YAML with `model:` such as configs/models/*.yaml");
     key("--proposer", "proposer.plugin", "proposer plugin");
     key("--draft-model", "proposer.model", "model of the proposer draft_model: a folder, a GGUF or a YAML file");
-    key("--num-speculative-tokens", "engine.num_speculative_tokens", "drafts a step and sequence");
+    key("--num-speculative-tokens", "engine.num_speculative_tokens", "drafts per sequence and step");
     key("--speculation-mode", "speculative.mode", "fixed, or adaptive");
     key("--max-paths", "speculative.max_paths", "paths that drafts may branch into");
     key("--rejection-sample-method", "speculative.rejection_sample_method", "match, rejection or synthetic");

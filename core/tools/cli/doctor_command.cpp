@@ -33,7 +33,7 @@ Result<> examine(const DoctorOptions& o) {
 
 void add_doctor_command(Commands& commands) {
     CLI::App* app =
-        commands.app.add_subcommand("doctor", "What this machine offers, what is missing, and what mends it");
+        commands.app.add_subcommand("doctor", "What this machine offers, what is missing, and how to fix it");
     app->footer("Example:\n  patchbay doctor --json");
     const auto o = std::make_shared<DoctorOptions>();
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);

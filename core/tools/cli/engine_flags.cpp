@@ -17,7 +17,7 @@ void add_engine_flags(const KeyFlags& key) {
     key("--proposer", "proposer.plugin", "proposer plugin, for speculative decoding");
     key("--draft-model", "proposer.model", "model of the proposer draft_model: a folder, a GGUF or a YAML file");
     key("--kv-policy", "kv_policy.plugin", "kv_policy plugin: which cached page is evicted next (default: none)");
-    key("--num-speculative-tokens", "engine.num_speculative_tokens", "drafts a step and sequence");
+    key("--num-speculative-tokens", "engine.num_speculative_tokens", "drafts per sequence and step");
     key("--max-num-seqs", "engine.max_num_seqs", "sequences in a step");
     key("--max-num-batched-tokens", "engine.max_num_batched_tokens", "tokens in a step");
     key("--max-model-len", "engine.max_model_len", "tokens of prompt and output");

@@ -294,7 +294,7 @@ void add_generate_command(Commands& commands) {
                     "token ids that are a prompt, such as 15,27,3; may be given several times")
         ->allow_extra_args(false)
         ->check(token_ids());
-    app->add_option("--priority", o->priorities, "priority a prompt, lower first; one for each prompt")
+    app->add_option("--priority", o->priorities, "priority of each prompt, lower first")
         ->allow_extra_args(false);
     app->add_option("--max-tokens", o->max_tokens, "output tokens at most (default: 128, or what fits max_model_len)")
         ->check(within<uint32_t>(1));
@@ -303,7 +303,7 @@ void add_generate_command(Commands& commands) {
     app->add_option("--kv-events", o->kv_events_file,
                     "write what enters and leaves the prefix cache to this file, as lines of JSON");
     app->add_option("--trace", o->trace_file, "write steps and requests to this file, for ui.perfetto.dev");
-    app->add_option("--output-format", o->format, "text as it comes, or jsonl: an object a finished output")
+    app->add_option("--output-format", o->format, "text as it comes, or jsonl: one object per finished output")
         ->transform(CLI::CheckedTransformer(
             std::map<std::string, OutputFormat>{{"text", OutputFormat::kText}, {"jsonl", OutputFormat::kJsonLines}}));
     app->add_option("--metrics-port", o->metrics_port,

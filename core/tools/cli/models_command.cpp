@@ -131,7 +131,7 @@ Result<> print_models(const ModelsOptions& o) {
 void add_models_command(Commands& commands) {
     const auto options = std::make_shared<ModelsOptions>();
     CLI::App* app = commands.app.add_subcommand(
-        "models", "List the architectures that can be served, or what is done with each key of one's config.json");
+        "models", "List the architectures that can be served, or how one reads each key of its config.json");
     app->footer("Examples:\n  patchbay models\n  patchbay models Qwen3ForCausalLM");
     app->add_option("ARCHITECTURE", options->architecture, "as config.json says it: Qwen3ForCausalLM");
     app->add_option("--plugin-dir", options->plugin_dirs, "folder with plugins, searched first")
