@@ -45,7 +45,7 @@ bool EngineLoop::take_inbox() {
             return !state_.inbox.empty() || state_.engines.is_pending() || engine().has_unfinished();
         });
         if (state_.inbox.stopping() || state_.status.state == ServiceState::kFailed) return false;
-        taken = state_.engines.is_pending() ? state_.inbox.take_all_but_arrivals() : state_.inbox.take();
+        taken = state_.engines.is_pending() ? state_.inbox.take_but_held() : state_.inbox.take();
         state_.status.unfinished += taken.arrivals.size(); // so that drain() does not miss them
     }
     pass_boundary_ = taken.wants_boundary; // wanted later: at the turn that takes the task
@@ -75,7 +75,8 @@ void EngineLoop::take_over() {
     uint64_t step = 0;
     {
         const std::lock_guard lock(state_.mutex);
-        if (!state_.engines.is_pending() || engine().has_unfinished() || streams_.size() > 0) return;
+        if (state_.status.has_ended() || !state_.engines.is_pending()) return;
+        if (state_.inbox.has_unheld() || engine().has_unfinished() || streams_.size() > 0) return;
         step = state_.status.last.step;
         first = state_.engines.switch_over();
         state_.inbox.want_boundary(); // its first step has something to report

@@ -82,6 +82,7 @@ Result<> EngineThread::replace(std::shared_ptr<engine::Engine> next,
     EngineReplacement& engines = state_.engines;
     if (!state_.status.has_ended()) {
         engines.begin(next, first);
+        state_.inbox.hold_arrivals(); // those that are there are the present engine's
         state_.wake.notify_one();
         state_.changed.wait(lock, [&] { return !engines.is_pending() || state_.status.has_ended(); });
     }

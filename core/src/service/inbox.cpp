@@ -1,5 +1,7 @@
 #include "service/inbox.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -15,14 +17,25 @@ Result<> Inbox::add(Arrival arrival) {
 }
 
 bool Inbox::remove(const Stream& stream) {
-    return std::erase_if(contents_.arrivals, [&](const Arrival& a) { return a.stream.get() == &stream; }) > 0;
+    auto& all = contents_.arrivals;
+    const auto at = std::ranges::find_if(all, [&](const Arrival& a) { return a.stream.get() == &stream; });
+    if (at == all.end()) return false;
+    if (static_cast<size_t>(at - all.begin()) < before_hold_) before_hold_ -= 1;
+    all.erase(at);
+    return true;
 }
 
-Inbox::Contents Inbox::take() { return std::exchange(contents_, {}); }
+Inbox::Contents Inbox::take() {
+    before_hold_ = 0;
+    return std::exchange(contents_, {});
+}
 
-Inbox::Contents Inbox::take_all_but_arrivals() {
+Inbox::Contents Inbox::take_but_held() {
+    const auto before = static_cast<ptrdiff_t>(before_hold_);
     Contents taken = take();
-    contents_.arrivals.swap(taken.arrivals);
+    const auto first_held = taken.arrivals.begin() + before;
+    std::move(first_held, taken.arrivals.end(), std::back_inserter(contents_.arrivals));
+    taken.arrivals.erase(first_held, taken.arrivals.end());
     return taken;
 }
 

@@ -34,7 +34,9 @@ class Inbox { // one thread at a time
 
     bool remove(const Stream&); // the arrival that has this stream; false: there is none
     Contents take();            // all
-    Contents take_all_but_arrivals();
+    void hold_arrivals() { before_hold_ = arrivals(); } // those that come from now on, until take()
+    Contents take_but_held();
+    bool has_unheld() const { return before_hold_ > 0; } // arrivals, after hold_arrivals()
 
     size_t arrivals() const { return contents_.arrivals.size(); }
     bool stopping() const { return stopping_; }
@@ -43,6 +45,7 @@ class Inbox { // one thread at a time
   private:
     const size_t max_arrivals_;
     Contents contents_;
+    size_t before_hold_ = 0; // arrivals that were there when the others were held
     bool stopping_ = false;
 };
 

@@ -86,6 +86,23 @@ TEST_F(EngineLoops, EndWithTheReasonOfAStepThatFails) {
     EXPECT_EQ(read_all(*stream).endings, std::vector{FinishReason::kError});
 }
 
+TEST_F(EngineLoops, ThatFailDoNotTakeAnotherEngine) {
+    config::EngineConfig config = tiny_model();
+    config.scheduler = {"fails_when_told", {{"overplans", "true"}}};
+    config.engine.max_num_batched_tokens = 8;
+    start(config);
+    const auto stream = arrive(1, 4);
+    const std::shared_ptr<engine::Engine> next = make_engine(smaller_model(), clock_);
+    bool took_over = false;
+    state_->inbox.add_task([&](engine::Engine&) {
+        state_->engines.begin(next, [&](engine::Engine&, uint64_t) { took_over = true; });
+    });
+    loop_->run();
+    EXPECT_EQ(state_->status.state, ServiceState::kFailed);
+    EXPECT_FALSE(took_over);
+    EXPECT_NE(state_->engines.current(), next);
+}
+
 TEST_F(EngineLoops, TakeAnotherEngineWhenTheFirstHasNothingLeft) {
     start();
     std::vector<std::string> events;

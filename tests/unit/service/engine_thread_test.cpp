@@ -187,6 +187,7 @@ TEST_F(EngineThreads, GoOnWithAnotherEngine) {
     }});
     const auto old = submit(request(2, 40));
     begun.get_future().wait(); // it runs
+    const auto late = submit(request(5, 6)); // waits for the step under way to end
     const std::shared_ptr<engine::Engine> next = make_engine(smaller_model(), clock_);
     uint64_t last_step = 0;
     auto replaced = std::async(std::launch::async, [&] {
@@ -200,6 +201,7 @@ TEST_F(EngineThreads, GoOnWithAnotherEngine) {
     service.abort(given_up);
     go_on.set_value();
     EXPECT_EQ(read_all(*old).tokens, expected_tokens(2, 40));
+    EXPECT_EQ(read_all(*late).tokens, expected_tokens(5, 6)) << "its prompt is of the engine that was there";
     EXPECT_EQ(read_all(*given_up).endings, std::vector{FinishReason::kAbort});
     EXPECT_TRUE(replaced.get());
     EXPECT_GE(last_step, 40u);

@@ -39,17 +39,29 @@ TEST(Inboxes, GiveEachThingOnce) {
     EXPECT_FALSE(inbox.take().wants_boundary);
 }
 
-TEST(Inboxes, KeepArrivalsThatAreToWait) {
-    Inbox inbox(4);
+TEST(Inboxes, HoldArrivalsThatComeLater) {
+    Inbox inbox(8);
+    const Inbox::Arrival first = arrival(), removed = arrival(), held = arrival();
+    EXPECT_TRUE(inbox.add(first));
+    EXPECT_TRUE(inbox.add(removed));
+    inbox.hold_arrivals();
+    EXPECT_TRUE(inbox.add(held));
     EXPECT_TRUE(inbox.add(arrival()));
+    EXPECT_TRUE(inbox.remove(*removed.stream));
     inbox.add_task([](engine::Engine&) {});
     inbox.want_boundary();
-    const Inbox::Contents taken = inbox.take_all_but_arrivals();
-    EXPECT_TRUE(taken.arrivals.empty());
+    EXPECT_TRUE(inbox.has_unheld());
+    const Inbox::Contents taken = inbox.take_but_held();
+    ASSERT_EQ(taken.arrivals.size(), 1u);
+    EXPECT_EQ(taken.arrivals[0].stream, first.stream);
     EXPECT_EQ(taken.tasks.size(), 1u);
     EXPECT_TRUE(taken.wants_boundary);
-    EXPECT_EQ(inbox.arrivals(), 1u);
-    EXPECT_FALSE(inbox.empty());
+    EXPECT_FALSE(inbox.has_unheld());
+    EXPECT_EQ(inbox.arrivals(), 2u);
+    EXPECT_TRUE(inbox.take_but_held().arrivals.empty());
+    const Inbox::Contents rest = inbox.take();
+    ASSERT_EQ(rest.arrivals.size(), 2u);
+    EXPECT_EQ(rest.arrivals[0].stream, held.stream);
 }
 
 TEST(Inboxes, LoseAnArrivalThatIsRemoved) {
