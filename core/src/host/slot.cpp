@@ -39,6 +39,7 @@ Slot::Slot(std::string kind, UnreadState unread, const Clock& clock)
 
 void Slot::install(std::unique_ptr<Component> first, Identity identity) {
     current_ = std::move(first);
+    filled_ = true;
     line_.replace_holder(std::move(identity));
 }
 

@@ -29,7 +29,7 @@ class Slot { // [the thread that steps]
     void install(std::unique_ptr<Component>, Identity); // the first; before anything else
     SwapLine& line() { return line_; }                  // [any thread]
 
-    bool filled() const { return current_ != nullptr; } // else there is nothing to exchange
+    bool filled() const { return filled_; }             // [any thread] else there is nothing to exchange
     const Component& current() const { return *current_; }
     Component& current() { return *current_; }
     const Component* previous() const { return previous_.get(); } // null: none is on probation
@@ -65,6 +65,7 @@ class Slot { // [the thread that steps]
   private:
     const UnreadState unread_;
     const Clock& clock_;
+    bool filled_ = false; // since install()
     std::unique_ptr<Component> current_, previous_;
     Identity previous_identity_; // the current one's is the line's holder
     std::shared_ptr<Swap> under_way_;

@@ -39,7 +39,9 @@ ModelSwaps::Opened ModelSwaps::open(const CandidateInputs& in, host::Identity& t
     };
     if (const auto taken = takes_swaps(); !taken) return refuse("find", taken.error());
     const config::EngineConfig wanted = execution::with_weights(p_.config, in.choice.plugin);
-    if (!std::filesystem::exists(wanted.model.path)) return refuse("find", "there is no such folder or file");
+    std::error_code unreadable;
+    if (!std::filesystem::exists(wanted.model.path, unreadable))
+        return refuse("find", unreadable ? unreadable.message() : "there is no such folder or file");
     auto model = execution::choose_model(wanted, in.registry, execution::Numbers::kSome);
     if (!model) return refuse("find", model.error());
     auto identity = weights::model_identity(wanted.model.path);

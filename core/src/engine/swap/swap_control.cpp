@@ -43,7 +43,11 @@ std::shared_ptr<host::Swap> SwapControl::prepare(const SwapRequest& request, uin
 bool SwapControl::needs_new_engine(const SwapRequest& request) {
     std::optional<host::Registry> keep;
     const host::Registry& registry = allowed_of(p_.config, request.registry, keep);
-    return p_.model_swaps.needs_new_engine({request.choice, registry, request.prober, p_.services});
+    try {
+        return p_.model_swaps.needs_new_engine({request.choice, registry, request.prober, p_.services});
+    } catch (const std::exception&) { // which prepare() meets, too, and says
+        return false;
+    }
 }
 
 std::shared_ptr<host::Swap> SwapControl::refuse(const host::Identity& to, const std::string& phase,

@@ -62,7 +62,7 @@ Result<std::unique_ptr<host::Component>> ProposerSwaps::construct(std::shared_pt
 // ---- kv_policy ----
 
 Result<> KvPolicySwaps::takes_swaps() const {
-    if (port_.component()) return {};
+    if (port_.slot().filled()) return {};
     return fail("the engine was started without one, and its cache keeps no record of cached pages for it (start it "
                 "with kv_policy: lru, which evicts in the same order)");
 }
