@@ -329,6 +329,7 @@ TEST(AdminSwap, IsRefusedWithPhaseAndReason) {
         {{{"kind", "scheduler"}, {"plugin", "sfj"}}, "find", "no scheduler 'sfj' (did you mean 'sjf'?)"},
         {{{"kind", "sampler"}, {"plugin", "fcfs"}}, "find", "no sampler 'fcfs'"},
         {{{"kind", "scheduler"}, {"plugin", "../../etc/passwd"}}, "find", "no scheduler '../../etc/passwd'"},
+        {{{"kind", "model"}, {"plugin", std::string(300, 'x')}}, "find", "name too long"},
         {{{"kind", "scheduler"}, {"plugin", "sjf"}, {"params", {{"agein", 1}}}}, "create", "did you mean 'ageing'"},
         {{{"kind", "scheduler"}, {"plugin", "sjf"}, {"params", {{"ageing", "soon"}}}}, "create", "ageing"},
         {{{"kind", "scheduler"}, {"plugin", "faulty"}, {"params", {{"fault", "throws"}}}}, "probe", "fails on purpose"},

@@ -110,6 +110,9 @@ TEST(Chats, RefuseWhatIsWrong) {
         {{{"tool_choice", "required"}}, "tool_choice", "only auto and none"},
         {{{"chat_template", "x"}}, "chat_template", "may not bring a template"},
         {{{"tools", 5}}, "tools", "expected a list"},
+        {{{"continue_final_message", true}, {"chat_template_kwargs", {{"messages", Json::array()}}}},
+         "chat_template_kwargs",
+         "may not bring messages of its own"},
     };
     for (const Case& c : cases) {
         Json body = chat();

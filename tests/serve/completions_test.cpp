@@ -325,6 +325,15 @@ TEST(Completions, RefuseByNameWhatIsWrong) {
     EXPECT_THAT(post(shared().port(), kPath, std::string(100'000, '[')).body, HasSubstr("more than 64 deep"));
 }
 
+TEST(Completions, BoundWhatAllOutputsHaveOfTheirFields) {
+    Json body{{"prompt", Json::array()}, {"max_tokens", 1}, {"n", 4}};
+    for (int i = 0; i < 1024; ++i) body["prompt"].push_back("a");
+    body["allowed_token_ids"] = std::vector<int>(20'000, 5); // 80 kB for each of 4,096 outputs
+    const Answer answer = shared().post(kPath, body);
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_THAT(answer.body, HasSubstr("the lists and texts of its fields take 80000 bytes, for each of 4096 outputs"));
+}
+
 TEST(Completions, IgnoreFieldsThatTheyDoNotKnow) {
     Json body = greedy("The king", 4);
     body.update({{"user", "me"}, {"no_such_field", {1, 2}}, {"stop", nullptr}, {"model", "alias"}});

@@ -1,6 +1,9 @@
 // What one key may ask, by a clock that the test moves; and that a server keeps to it.
 #include "serve/key_limits.hpp"
 
+#include <atomic>
+#include <thread>
+
 #include "serve/server_fixture.hpp"
 
 namespace patchbay::serve::testing {
@@ -42,6 +45,29 @@ TEST(KeyLimits, BoundTheRateAndSayWhenToComeAgain) {
     int admitted = 0;
     while (b.limits.admit(0).permit) admitted += 1;
     EXPECT_EQ(admitted, 6) << "an hour's silence is worth a minute's requests";
+}
+
+TEST(KeyLimits, ReadTheClockInTheOrderOfThoseWhoAsk) {
+    struct Locked { // a clock that only one may read at a time, and that says when two do
+        std::atomic<int> inside = 0;
+        std::atomic<bool> crossed = false;
+        std::atomic<uint64_t> now_ns = 1'000'000'000;
+    } clock;
+    KeyLimits limits({.requests_per_minute = 1}, [&] {
+        if (clock.inside++ > 0) clock.crossed = true;
+        std::this_thread::yield();
+        clock.inside--;
+        return clock.now_ns++;
+    });
+    std::atomic<int> admitted = 0;
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&] {
+            for (int i = 0; i < 500; ++i) admitted += limits.admit(0).permit != nullptr;
+        });
+    threads.clear();
+    EXPECT_FALSE(clock.crossed);
+    EXPECT_EQ(admitted, 1);
 }
 
 TEST(KeyLimits, AreOffUnlessTheyAreAskedFor) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <optional>
+#include <stdexcept>
 
 #include "serve/socket_pair.hpp"
 
@@ -42,6 +43,19 @@ TEST_F(LiveExchanges, AnswerOnceAndEnd) {
     EXPECT_EQ(exchange->answer_state(), AnswerState::kNone);
     exchange->respond({.body = "again"});
     EXPECT_THAT(received(), ::testing::AllOf(StartsWith("HTTP/1.1 200 OK\r\n"), ::testing::EndsWith("\r\n\r\n{}")));
+}
+
+TEST_F(LiveExchanges, AnswerForWorkThatThrows) {
+    for (const bool elsewhere : {false, true}) {
+        const auto exchange = begin();
+        const auto work = [] { throw std::runtime_error("no memory"); };
+        if (elsewhere) exchange->offload(work);
+        else exchange->post(work);
+        std::string text;
+        while (text.empty()) text = received();
+        EXPECT_THAT(text, StartsWith("HTTP/1.1 500 "));
+        EXPECT_THAT(text, HasSubstr("the server failed to answer this request"));
+    }
 }
 
 TEST_F(LiveExchanges, AnswerHeadWithoutTheBody) {

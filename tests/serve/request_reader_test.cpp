@@ -49,6 +49,21 @@ TEST_F(RequestReaders, GiveARequestAsTheRoutesSeeIt) {
     EXPECT_EQ(reader_.buffered(), 0u);
 }
 
+TEST_F(RequestReaders, BoundWhatIsNoHeadAndNoBody) {
+    const std::string head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for (const std::string begin : {"1;", "1\r\na\r\n0\r\nX: "}) {
+        RequestReader reader(100, 2000);
+        put(reader, head + begin + std::string(1500, 'x'));
+        EXPECT_FALSE(reader.parse().rejection) << begin;
+        put(reader, std::string(1500, 'x'));
+        const auto rejected = reader.parse().rejection;
+        ASSERT_TRUE(rejected) << begin;
+        EXPECT_EQ(rejected->status, 431u);
+        EXPECT_THAT(rejected->text, HasSubstr("more than 2000 bytes"));
+        EXPECT_EQ(reader.buffered(), 0u);
+    }
+}
+
 TEST_F(RequestReaders, GiveOneOfManyACall) {
     come("GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.0\r\n\r\nGET /3 HTTP/1.1\r\nConnection: close\r\n\r\nGET /4");
     EXPECT_EQ(reader_.parse().request->request.path, "/1");

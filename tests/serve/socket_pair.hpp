@@ -7,6 +7,7 @@
 #include <boost/asio/strand.hpp>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "serve/sender.hpp"
 
@@ -39,6 +40,11 @@ class SocketPair {
         for (ssize_t n = 0; (n = recv(client_, part.data(), part.size(), MSG_DONTWAIT)) > 0;)
             out.append(part.data(), static_cast<size_t>(n));
         return out;
+    }
+
+    void send(std::string_view bytes) { // by the client; they must fit
+        if (::send(client_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) != ssize_t(bytes.size()))
+            throw std::runtime_error("the socket takes no more");
     }
 
     boost::asio::io_context io;

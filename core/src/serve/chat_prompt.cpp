@@ -97,8 +97,10 @@ RenderedChat render_chat(const Json& body, const ServedModel& model) {
     variables["add_generation_prompt"] = prompt && !go_on;
     if (!model.bos_token.empty()) variables["bos_token"] = model.bos_token;
     if (!model.eos_token.empty()) variables["eos_token"] = model.eos_token;
-    if (const Json* more = f.object("chat_template_kwargs"))
+    if (const Json* more = f.object("chat_template_kwargs")) {
+        if (more->contains("messages")) f.refuse("chat_template_kwargs", "may not bring messages of its own");
         for (const auto& [name, value] : more->items()) variables[name] = value;
+    }
     if ((out.refusal = f.refusal())) return out;
 
     auto text = model.chat_template->render(variables);

@@ -23,6 +23,10 @@ Generation::Generation(Context context, std::shared_ptr<Exchange> exchange, Gene
       reply_(reply_for(request_, *context_.model, std::move(id), created)),
       choices_(request_.prompts.size() * request_.sampling.n), permit_(std::move(permit)) {}
 
+Generation::~Generation() {
+    if (!over_) abort();
+}
+
 void Generation::start(uint32_t tenant) {
     const auto self = shared_from_this(); // the exchange keeps it from here on
     for (const Prompt& prompt : request_.prompts) {

@@ -26,6 +26,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     // id: of the request, such as "cmpl-1f"; permit: held as long as the request is under way.
     Generation(Context, std::shared_ptr<Exchange>, GenerationRequest, std::string id, int64_t created,
                std::shared_ptr<void> permit);
+    ~Generation(); // aborts what has not ended
 
     void start(uint32_t tenant); // submits all prompts, or refuses. [strand]
 

@@ -14,6 +14,11 @@
 #include "serve/http_answer.hpp"
 
 namespace patchbay::serve {
+namespace {
+
+constexpr uint32_t kLingerSeconds = 2; // for a client that has its last answer, or came while the server closes
+
+}  // namespace
 
 Connection::Connection(Socket socket, std::shared_ptr<ConnectionSet> set)
     : socket_(std::move(socket)), set_(std::move(set)),
@@ -22,10 +27,7 @@ Connection::Connection(Socket socket, std::shared_ptr<ConnectionSet> set)
                         .on_sending = [this] { on_sending(); },
                         .on_sent = [this] { on_sent(); },
                         .on_failed = [this] { close(); }}),
-      deadline_(set_->tick) {
-    const std::lock_guard lock(set_->mutex);
-    set_->open.insert(this);
-}
+      deadline_(set_->tick) {}
 
 Connection::~Connection() {
     const std::lock_guard lock(set_->mutex);
@@ -34,11 +36,15 @@ Connection::~Connection() {
 }
 
 void Connection::start() {
+    {
+        const std::lock_guard lock(set_->mutex);
+        set_->open.insert(this);
+    }
     asio::dispatch(socket_.get_executor(), [self = shared_from_this()] {
         boost::system::error_code ignored;
         self->socket_.set_option(asio::ip::tcp::no_delay(true), ignored); // which Unix sockets have not
         if (self->set_->stopped) return self->close();
-        self->deadline_.set(self->set_->options.keep_alive_seconds);
+        self->deadline_.set(self->set_->closing ? kLingerSeconds : self->set_->options.keep_alive_seconds);
         self->read();
     });
 }
@@ -55,7 +61,7 @@ void Connection::close_if_idle() {
 
 void Connection::read() {
     if (reading_ || eof_ || !socket_.is_open()) return;
-    if (exchange_ && requests_.is_full()) return; // read on when it is answered
+    if ((exchange_ || sender_.is_sending()) && requests_.is_full()) return; // read on when it is answered
     reading_ = true;
     socket_.async_read_some(requests_.prepare(),
                             [self = shared_from_this()](const boost::system::error_code& error, size_t bytes) {
@@ -84,7 +90,8 @@ void Connection::peer_gone() {
 }
 
 void Connection::parse() {
-    if (!exchange_ && socket_.is_open() && requests_.buffered() > 0) {
+    const bool takes_next = requests_.is_partial() || !sender_.is_sending(); // the answers before it are taken
+    if (!exchange_ && takes_next && socket_.is_open() && requests_.buffered() > 0) {
         if (!requests_.is_partial()) deadline_.set(set_->options.read_seconds);
         auto parsed = requests_.parse();
         if (parsed.expects_continue) sender_.send("HTTP/1.1 100 Continue\r\n\r\n");
@@ -95,7 +102,7 @@ void Connection::parse() {
 }
 
 void Connection::begin_exchange(ParsedRequest request) {
-    deadline_.set(0);
+    if (!sender_.is_sending()) deadline_.set(0);
     const auto exchange = std::make_shared<LiveExchange>(
         std::shared_ptr<Sender>(shared_from_this(), &sender_), set_, std::move(request),
         [this](bool keep_alive) { end_exchange(keep_alive); });
@@ -136,7 +143,8 @@ void Connection::on_sent() {
     const bool begun = requests_.is_partial();
     if (!keep_alive_ || (set_->closing && !begun)) return finish_closing();
     deadline_.set(begun ? set_->options.read_seconds : set_->options.keep_alive_seconds);
-    if (eof_ && requests_.buffered() == 0) close();
+    parse();
+    read();
 }
 
 void Connection::end_exchange(bool keep_alive) {
@@ -160,7 +168,7 @@ void Connection::finish_closing() {
     boost::system::error_code ignored;
     socket_.shutdown(Socket::shutdown_send, ignored);
     requests_.discard();
-    deadline_.set(2);
+    deadline_.set(kLingerSeconds);
     read();
 }
 

@@ -11,8 +11,8 @@ KeyLimits::KeyLimits(KeyLimitOptions options, std::function<uint64_t()> now_ns)
 
 KeyLimits::Admitted KeyLimits::admit(uint32_t number) {
     if (options_.max_requests == 0 && options_.requests_per_minute == 0) return {std::make_shared<int>(0), "", 0};
-    const uint64_t now = now_ns_();
     const std::lock_guard lock(mutex_);
+    const uint64_t now = now_ns_(); // in the order of those who ask
     if (keys_.size() <= number) keys_.resize(size_t{number} + 1);
     Key& key = keys_[number];
     if (options_.max_requests > 0 && key.under_way >= options_.max_requests)

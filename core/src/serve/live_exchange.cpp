@@ -1,10 +1,15 @@
 #include "serve/live_exchange.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
+#include <exception>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "serve/cors.hpp"
+#include "serve/error_reply.hpp"
 
 namespace patchbay::serve {
 
@@ -64,8 +69,19 @@ void LiveExchange::set_callbacks(std::function<void()> on_sent, std::function<vo
     gone_ = std::move(gone);
 }
 
-void LiveExchange::post(std::function<void()> f) { boost::asio::post(sender_->executor(), std::move(f)); }
-void LiveExchange::offload(std::function<void()> f) { boost::asio::post(set_->workers, std::move(f)); }
+std::function<void()> LiveExchange::guarded(std::function<void()> f) {
+    return [self = shared_from_this(), f = std::move(f)] {
+        try {
+            f();
+        } catch (const std::exception& error) {
+            spdlog::error("a request to {} failed: {}", printable(self->parsed_.request.path), error.what());
+            self->respond(error_reply(fail(StatusCode::kInternal, "the server failed to answer this request")));
+        }
+    };
+}
+
+void LiveExchange::post(std::function<void()> f) { boost::asio::post(sender_->executor(), guarded(std::move(f))); }
+void LiveExchange::offload(std::function<void()> f) { boost::asio::post(set_->workers, guarded(std::move(f))); }
 
 AnswerState LiveExchange::answer_state() const {
     if (!streaming_) return ended_ ? AnswerState::kNone : AnswerState::kAwaited;

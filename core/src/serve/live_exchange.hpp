@@ -36,6 +36,7 @@ class LiveExchange final : public Exchange, public std::enable_shared_from_this<
     void gone();                      // the client
 
   private:
+    std::function<void()> guarded(std::function<void()> f); // what f throws becomes the answer
     bool live() const { return !ended_ && sender_->is_open(); }
     void respond_here(HttpResponse);
     Ending prepare(HttpResponse& head); // adds the headers of CORS

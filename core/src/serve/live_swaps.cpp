@@ -1,5 +1,6 @@
 #include "serve/live_swaps.hpp"
 
+#include <exception>
 #include <utility>
 
 namespace patchbay::serve {
@@ -74,8 +75,19 @@ void LiveSwaps::loop() {
             queue_.pop_front();
             if (!stopped_) preparing_ = parts_of(order, "preparing");
         }
-        if (preparing_.empty()) order.done(stopped());
-        else perform(order);
+        if (preparing_.empty()) {
+            order.done(stopped());
+            continue;
+        }
+        try {
+            perform(order);
+        } catch (const std::exception& e) { // as without memory
+            {
+                const std::lock_guard lock(mutex_);
+                preparing_.clear();
+            }
+            order.done(fail(StatusCode::kInternal, e.what()));
+        }
     }
 }
 

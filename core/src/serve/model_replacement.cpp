@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "execution/model_choice.hpp"
@@ -37,7 +38,7 @@ config::EngineConfig with_model(config::EngineConfig config, const std::string& 
 }
 
 // With the plugins that are in the slots now.
-Result<NewEngine> ModelReplacement::make(const std::string& path, const host::Registry& registry) {
+Result<NewEngine> ModelReplacement::make(const std::string& path, const host::Registry& registry) try {
     config::EngineConfig config;
     if (!p_.engine.call([&](engine::Engine& now) { config = now.configuration(); }))
         return fail(StatusCode::kUnavailable, "the engine has stopped");
@@ -47,6 +48,8 @@ Result<NewEngine> ModelReplacement::make(const std::string& path, const host::Re
     for (const std::string& name : p_.gate.serving()->model.names) // under which clients know it
         if (std::ranges::find(out.model.names, name) == out.model.names.end()) out.model.names.push_back(name);
     return out;
+} catch (const std::exception& e) { // a path that cannot be looked at; no memory
+    return fail(e.what());
 }
 
 Result<host::SwapRecord> ModelReplacement::replace(const std::string& path, const host::Registry& registry,

@@ -9,6 +9,26 @@ namespace {
 constexpr size_t kMaxPrompts = 1024;   // of one request
 constexpr size_t kMaxInputs = 2048;    // of one request for embeddings; OpenAI's
 constexpr size_t kMaxSequences = 4096; // all outputs of all prompts
+constexpr uint64_t kMaxFieldBytes = uint64_t{256} << 20; // of the lists and texts that each of these has for itself
+
+// Of the lists and texts of one request's fields, about.
+uint64_t field_bytes(const engine::SamplingParams& p) {
+    constexpr uint64_t kMapEntry = 48;
+    uint64_t sum = (p.dry_breakers.size() + p.stop_token_ids.size()) * sizeof(engine::TokenId);
+    if (p.allowed_token_ids) sum += p.allowed_token_ids->size() * sizeof(engine::TokenId);
+    sum += p.logit_bias.size() * kMapEntry;
+    const auto add = [&](const std::vector<std::string>& texts) {
+        for (const std::string& text : texts) sum += sizeof text + text.size();
+    };
+    add(p.bad_words);
+    add(p.stop);
+    if (const auto& form = p.structured_outputs) {
+        add(form->choice);
+        for (const auto* text : {&form->json, &form->regex, &form->grammar, &form->structural_tag})
+            sum += *text ? (*text)->size() : 0;
+    }
+    return sum;
+}
 
 bool is_ids(const Json& list) {
     return list.is_array() && !list.empty() &&
@@ -88,9 +108,16 @@ std::optional<Refusal> fit_prompts(const Json& body, const ServedModel& model, G
         return Refusal{fail(StatusCode::kInvalid, "max_tokens is " + std::to_string(*r.max_tokens) +
                                                       ", expected at most " + std::to_string(max_output)),
                        "max_tokens"};
-    if (const size_t all = r.prompts.size() * engine::sequences_of(r.sampling); all > kMaxSequences)
+    const uint64_t all = r.prompts.size() * engine::sequences_of(r.sampling), bytes = field_bytes(r.sampling);
+    if (all > kMaxSequences)
         return Refusal{fail(StatusCode::kInvalid, "asks for " + std::to_string(all) + " outputs, expected at most " +
                                                       std::to_string(kMaxSequences)),
+                       "n"};
+    if (bytes > kMaxFieldBytes / std::max<uint64_t>(all, 1))
+        return Refusal{fail(StatusCode::kInvalid, "the lists and texts of its fields take " + std::to_string(bytes) +
+                                                      " bytes, for each of " + std::to_string(all) +
+                                                      " outputs; expected at most " + std::to_string(kMaxFieldBytes) +
+                                                      " for all"),
                        "n"};
     uint32_t longest = 0;
     for (Prompt& p : r.prompts) {

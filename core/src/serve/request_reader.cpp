@@ -87,6 +87,10 @@ RequestReader::Outcome RequestReader::parse() {
                                  boost::beast::iequals(parser_->get()[http::field::expect], "100-continue");
             out.expects_continue = out.expects_continue || (expects && !continue_found_);
             continue_found_ = continue_found_ || expects;
+            // Of a chunk: its size and extensions, or the trailers after the last one, which no limit above sees.
+            if (needs_more && parser_->is_header_done() && buffer_.size() > max_header_bytes_)
+                reject(431, "a chunk's head, or the trailers, have more than " + std::to_string(max_header_bytes_) +
+                                " bytes");
             if (needs_more || used == 0) break;
         }
     }
