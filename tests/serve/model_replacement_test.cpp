@@ -163,6 +163,11 @@ TEST_F(Replaced, ThePluginsThatWereSwappedInStay) {
     server.pages_in_use_when_idle();
     const Json now = status();
     EXPECT_EQ(now["swaps"]["pending"], Json::array());
+    bool committed = false;
+    for (const Json& s : now["slots"]) EXPECT_FALSE(s["on_probation"]) << s;
+    for (const Json& s : now["swaps"]["last"])
+        committed = committed || (s["kind"] == "scheduler" && s["state"] == "committed");
+    EXPECT_TRUE(committed) << now["swaps"]["last"];
     server.server->engine().call([](engine::Engine& engine) {
         const auto c = engine.configuration();
         EXPECT_EQ(c.scheduler.plugin, "sjf");

@@ -130,6 +130,22 @@ void Engine::take_over(uint64_t step, host::SwapRecord record) {
     }
 }
 
+void Engine::end_swaps_of(Engine& other) {
+    constexpr const char *kPhase = "post", *kWhy = "the engine was replaced by one of another model";
+    const uint64_t step = other.state_->pipeline->context.step;
+    for (const std::string& kind : plugin_slots()) {
+        host::Slot& slot = other.state_->pipeline->port(*swap_slot(kind)).slot();
+        host::SwapLine& reports = state_->pipeline->port(*swap_slot(kind)).slot().line();
+        for (const host::SwapRecord& r : slot.line().take_reports()) reports.report(r);
+        if (slot.candidate()) reports.report(slot.turn_away(step, kPhase, kWhy));
+        else if (slot.previous()) reports.report(slot.commit(step));
+        while (slot.line().due()) {
+            slot.take();
+            reports.report(slot.turn_away(step, kPhase, kWhy));
+        }
+    }
+}
+
 std::shared_ptr<host::Swap> Engine::swap(const SwapRequest& request) {
     auto swap = swaps().prepare(request);
     swaps().post(swap);

@@ -76,7 +76,7 @@ bool Generation::take(size_t stream) {
     while (auto delta = streams_[stream]->try_next()) {
         if (delta->finish == engine::FinishReason::kError) {
             const bool asked_for = delta->stop_reason.starts_with("structured_outputs"); // what no token can go on with
-            return fail_with(fail(asked_for ? StatusCode::kInvalid : StatusCode::kInternal, delta->stop_reason)), false;
+            return fail_with(fail(asked_for ? StatusCode::kInvalid : delta->error_code, delta->stop_reason)), false;
         }
         add(static_cast<uint32_t>(stream * request_.sampling.n + delta->index), *delta);
     }

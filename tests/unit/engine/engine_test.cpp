@@ -243,11 +243,18 @@ TEST(Engine, TheQueueIsJudgedWhenARequestArrives) {
     std::vector<RequestId> apart, together;
     for (uint64_t i = 1; i <= 6; ++i) apart.push_back(arriving(i * 1'000'000'000));
     for (int i = 0; i < 4; ++i) together.push_back(arriving(60'000'000'000));
+    std::optional<StatusCode> code; // of one more
+    Request last;
+    last.prompt = {1, 2};
+    last.arrival_ns = 60'000'000'000;
+    last.on_output = [&](const RequestOutput& out) { code = out.error_code; };
+    ASSERT_TRUE(h.engine->add_request(std::move(last)));
     h.run_all();
     for (const RequestId id : apart) EXPECT_EQ(h.outputs[id].finish, FinishReason::kLength) << id;
     for (size_t i = 0; i < together.size(); ++i)
         EXPECT_EQ(h.outputs[together[i]].finish, i < 2 ? FinishReason::kLength : FinishReason::kError) << i;
     EXPECT_EQ(h.outputs[together[3]].stop_reason, "the queue is full: max_waiting is 2");
+    EXPECT_EQ(code, StatusCode::kExhausted);
 }
 
 TEST(Engine, AProposerThatFailsCostsOnlyItsDrafts) {

@@ -9,7 +9,8 @@ namespace patchbay::engine {
 
 void Lifecycle::end_step() {
     in_step_ = false;
-    for (const RequestId id : p_.admission.take_refused()) end(id, {FinishReason::kError, p_.admission.full_queue()});
+    for (const RequestId id : p_.admission.take_refused())
+        end(id, {FinishReason::kError, p_.admission.full_queue(), StatusCode::kExhausted});
     for (const RequestId id : p_.aborts.take()) abort(id);
 }
 

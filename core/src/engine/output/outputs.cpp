@@ -85,6 +85,7 @@ void Outputs::finish(Sequence& s, Ending ending) const {
     RequestOutput& delta = s.output.delta;
     delta.finish = ending.reason;
     delta.stop_reason = std::move(ending.why);
+    delta.error_code = ending.code;
     close(s);
     delta.cached_tokens = s.cached_tokens;
     delta.preemptions = s.preemptions;

@@ -15,6 +15,7 @@ namespace patchbay::engine {
 struct Ending {
     FinishReason reason;
     std::string why; // the stop string or token that matched, or the error's text
+    StatusCode code = StatusCode::kInternal; // of an error
 };
 
 class Outputs {
