@@ -114,8 +114,8 @@ class Engine {
     // The trace of another engine, on the same clock, goes on with this one in the same file; nothing if none is
     // written there. [likewise, of both]
     void go_on_with_trace_of(Engine& other);
-    // What became of the swaps of another engine, whose place this one takes, with the components that are in its slots:
-    // those on probation are committed, those in line refused. Reported with this engine's next step. [likewise, of both]
+    // Of another engine, whose place and components this one takes: swaps on probation are committed, those in line
+    // refused. Reported with this engine's next step. [likewise, of both]
     void end_swaps_of(Engine& other);
     Result<> reset_prefix_cache();    // refused while blocks are in use
     View view() const;                // between steps, or from a script
