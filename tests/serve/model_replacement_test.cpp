@@ -166,7 +166,7 @@ TEST_F(Replaced, ThePluginsThatWereSwappedInStay) {
     bool committed = false;
     for (const Json& s : now["slots"]) EXPECT_FALSE(s["on_probation"]) << s;
     for (const Json& s : now["swaps"]["last"])
-        committed = committed || (s["kind"] == "scheduler" && s["state"] == "committed");
+        committed = committed || (s["kind"] == "scheduler" && s["outcome"] == "committed");
     EXPECT_TRUE(committed) << now["swaps"]["last"];
     server.server->engine().call([](engine::Engine& engine) {
         const auto c = engine.configuration();
