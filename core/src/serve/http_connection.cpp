@@ -1,14 +1,10 @@
 #include "serve/http_connection.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
-#include <exception>
 #include <utility>
 
-#include "base/printable.hpp"
 #include "serve/cors.hpp"
 #include "serve/error_reply.hpp"
 #include "serve/http_answer.hpp"
@@ -110,12 +106,7 @@ void Connection::begin_exchange(ParsedRequest request) {
     note_answer();
     if (auto preflight = cors_preflight(set_->options.allowed_origins, exchange->request()))
         return exchange->respond(*std::move(preflight));
-    try {
-        set_->handler(exchange);
-    } catch (const std::exception& error) {
-        spdlog::error("a request to {} failed: {}", printable(exchange->request().path), error.what());
-        exchange->respond(error_reply(fail(StatusCode::kInternal, "the server failed to answer this request")));
-    }
+    exchange->run([&] { set_->handler(exchange); });
 }
 
 void Connection::refuse(const RequestReader::Rejection& rejection) {

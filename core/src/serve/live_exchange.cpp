@@ -69,19 +69,22 @@ void LiveExchange::set_callbacks(std::function<void()> on_sent, std::function<vo
     gone_ = std::move(gone);
 }
 
-std::function<void()> LiveExchange::guarded(std::function<void()> f) {
-    return [self = shared_from_this(), f = std::move(f)] {
-        try {
-            f();
-        } catch (const std::exception& error) {
-            spdlog::error("a request to {} failed: {}", printable(self->parsed_.request.path), error.what());
-            self->respond(error_reply(fail(StatusCode::kInternal, "the server failed to answer this request")));
-        }
-    };
+void LiveExchange::run(const std::function<void()>& f) {
+    try {
+        f();
+    } catch (const std::exception& error) {
+        spdlog::error("a request to {} failed: {}", printable(parsed_.request.path), error.what());
+        respond(error_reply(fail(StatusCode::kInternal, "the server failed to answer this request")));
+    }
 }
 
-void LiveExchange::post(std::function<void()> f) { boost::asio::post(sender_->executor(), guarded(std::move(f))); }
-void LiveExchange::offload(std::function<void()> f) { boost::asio::post(set_->workers, guarded(std::move(f))); }
+void LiveExchange::post(std::function<void()> f) {
+    boost::asio::post(sender_->executor(), [self = shared_from_this(), f = std::move(f)] { self->run(f); });
+}
+
+void LiveExchange::offload(std::function<void()> f) {
+    boost::asio::post(set_->workers, [self = shared_from_this(), f = std::move(f)] { self->run(f); });
+}
 
 AnswerState LiveExchange::answer_state() const {
     if (!streaming_) return ended_ ? AnswerState::kNone : AnswerState::kAwaited;

@@ -30,13 +30,14 @@ class LiveExchange final : public Exchange, public std::enable_shared_from_this<
     void post(std::function<void()>) override;
     void offload(std::function<void()>) override;
 
+    void run(const std::function<void()>&); // what it throws becomes the answer. [any thread]
+
     // ---- by the connection, on its strand ----
     AnswerState answer_state() const; // while nothing is being sent
     void sent();                      // all that was given
     void gone();                      // the client
 
   private:
-    std::function<void()> guarded(std::function<void()> f); // what f throws becomes the answer
     bool live() const { return !ended_ && sender_->is_open(); }
     void respond_here(HttpResponse);
     Ending prepare(HttpResponse& head); // adds the headers of CORS

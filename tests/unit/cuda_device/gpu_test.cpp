@@ -54,7 +54,7 @@ TEST_F(GpuTest, MemoryIsGivenBackWhenTheWorkBeforeIsDone) {
 }
 
 TEST_F(GpuTest, MoreMemoryThanThereIsIsRefused) {
-    fake_.most_bytes = 1000;
+    fake_.capacity = 1000;
     Gpu gpu(0, false);
     const Refusal r = refusal([&] { gpu.take(2000); });
     EXPECT_EQ(r.status, PB_FAILED);
@@ -67,8 +67,8 @@ TEST_F(GpuTest, WhatThePoolKeepsIsFree) {
     gpu.wait();
     const GpuMemory some(gpu, uint64_t{8} << 20);
     const Gpu::Memory m = gpu.memory();
-    EXPECT_EQ(m.total, fake_.most_bytes);
-    EXPECT_EQ(m.free, fake_.most_bytes - (uint64_t{7} << 20));
+    EXPECT_EQ(m.total, fake_.capacity);
+    EXPECT_EQ(m.free, fake_.capacity - (uint64_t{7} << 20));
 }
 
 TEST_F(GpuTest, WhatIsGivenBackWhileAStepIsCapturedIsNoPartOfItsGraph) {
@@ -105,7 +105,7 @@ TEST_F(GpuTest, NothingIsWaitedForWhileAStepIsCaptured) {
     cudaGraphDestroy(recorded);
 }
 
-TEST_F(GpuTest, ChecksEachOpOnlyIfItIsToldTo) {
+TEST_F(GpuTest, ChecksEachOpOnlyWithCheckEachOp) {
     for (const bool checks : {false, true}) {
         const Gpu gpu(0, checks);
         gpu.wait();

@@ -101,7 +101,7 @@ TEST_P(WeightsTest, OfCodesOnlyTheNumbersStay) {
 
 TEST_P(WeightsTest, OneThatDoesNotFitLeavesNothing) {
     const std::vector<float> values(200, 1), bias(100, 1);
-    fake_.most_bytes = 200 * sizeof(float); // room for the matrix, none for its bias
+    fake_.capacity = 200 * sizeof(float); // room for the matrix, none for its bias
     pb_weight_source source = matrix(values, 100);
     source.bias = bias.data();
     EXPECT_THAT(refusal([&] { weights_.prepare(source); }).text, HasSubstr("out of memory"));

@@ -18,7 +18,7 @@ std::vector<int64_t> taken(const TraceOptions& options, const std::vector<int64_
     return out;
 }
 
-TEST(RowChoice, TakesAllUnlessToldOtherwise) {
+TEST(RowChoice, TakesAllByDefault) {
     EXPECT_THAT(taken({}, {5, 6, 6, 9}), testing::ElementsAre(5, 6, 6, 9));
 }
 

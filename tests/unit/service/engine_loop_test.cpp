@@ -103,6 +103,22 @@ TEST_F(EngineLoops, ThatFailDoNotTakeAnotherEngine) {
     EXPECT_NE(state_->engines.current(), next);
 }
 
+TEST_F(EngineLoops, ServeWhatCameBeforeTheOtherEngineByTheFirst) {
+    const std::shared_ptr<engine::Engine> next = make_engine(smaller_model(), clock_);
+    std::shared_ptr<Stream> late;
+    options_.on_step = [&](const engine::StepReport& report) { // after the inbox of this turn was taken
+        if (late || report.running_requests + report.waiting_requests > 0) return;
+        late = arrive(5, 6);
+        state_->engines.begin(next, [&](engine::Engine&, uint64_t) { state_->inbox.stop(); });
+        state_->inbox.hold_arrivals();
+    };
+    start();
+    const auto first = arrive(1, 3);
+    loop_->run();
+    EXPECT_EQ(state_->engines.current(), next);
+    EXPECT_EQ(read_all(*late).tokens, expected_tokens(5, 6));
+}
+
 TEST_F(EngineLoops, TakeAnotherEngineWhenTheFirstHasNothingLeft) {
     start();
     std::vector<std::string> events;

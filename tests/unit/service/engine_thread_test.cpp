@@ -17,12 +17,6 @@ using engine::TokenId;
 using namespace engine::testing;
 using ::testing::HasSubstr;
 
-// What a plain loop gives for request(seed, max_tokens).
-std::vector<TokenId> expected_tokens(uint64_t seed, uint32_t max_tokens) {
-    Harness h(tiny_model());
-    return h.run(h.add(request(seed, max_tokens))).tokens;
-}
-
 class EngineThreads : public ::testing::Test {
   protected:
     EngineThread& start(EngineThreadOptions options = {}, const config::EngineConfig& config = tiny_model()) {

@@ -36,4 +36,9 @@ Read read_all(Stream& stream) {
     return out;
 }
 
+std::vector<engine::TokenId> expected_tokens(uint64_t seed, uint32_t max_tokens) {
+    Harness h(tiny_model());
+    return h.run(h.add(request(seed, max_tokens))).tokens;
+}
+
 }  // namespace patchbay::service::testing

@@ -20,5 +20,6 @@ struct Read {
     size_t deltas = 0;
 };
 Read read_all(Stream&); // waits for its end
+std::vector<engine::TokenId> expected_tokens(uint64_t seed, uint32_t max_tokens); // of request(), by an engine alone
 
 }  // namespace patchbay::service::testing

@@ -129,8 +129,8 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr attribute, vo
 }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
     const auto graphs = static_cast<uint64_t>(gpu().launchable) << 16;
-    *total = gpu().most_bytes;
-    *free = gpu().most_bytes - gpu().bytes() - graphs;
+    *total = gpu().capacity;
+    *free = gpu().capacity - gpu().bytes() - graphs;
     return cudaSuccess;
 }
 
@@ -171,7 +171,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaMallocAsync(void** out, size_t bytes, cudaStream_t stream) {
     if (is_unsafe(stream)) return fail(cudaErrorStreamCaptureUnsupported);
     if (stream->device != gpu().current) std::abort();
-    if (gpu().bytes() + bytes > gpu().most_bytes) return fail(cudaErrorMemoryAllocation);
+    if (gpu().bytes() + bytes > gpu().capacity) return fail(cudaErrorMemoryAllocation);
     *out = std::malloc(bytes);
     std::memset(*out, 0xAB, bytes); // not zeroed
     gpu().memory[*out] = bytes;

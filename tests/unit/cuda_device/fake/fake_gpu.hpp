@@ -1,4 +1,4 @@
-// What a test sets and sees of the GPU behind cuda_runtime_api.h.
+// What a test sets and sees of the GPU that cuda_runtime_api.h stands for.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -15,7 +15,7 @@ struct FakeGpu {
     cudaError_t work = cudaSuccess;           // what waiting for work brings: a GPU that stopped stays so
     cudaError_t events = cudaSuccess, records = cudaSuccess, graphs_made = cudaSuccess; // what making one brings
     enum class Pace { kEarly, kLate } pace = Pace::kEarly; // whether more is done than is waited for
-    uint64_t most_bytes = uint64_t{1} << 30;  // memory
+    uint64_t capacity = uint64_t{1} << 30;    // of its memory, in bytes
     std::map<void*, uint64_t> memory, pinned; // taken and not given back: how many bytes
     int streams = 0, live_events = 0;         // likewise
     int graphs = 0, launchable = 0;           // likewise: that were recorded; that can be launched
