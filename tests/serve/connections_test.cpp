@@ -40,7 +40,8 @@ TEST(Connections, TakeRequestsByteByByteAndInChunks) {
     client.send("POST /tokenize HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 15\r\n\r\n");
     EXPECT_EQ(client.read_head().status, 100);
     client.send("{\"prompt\": \"a\"}");
-    EXPECT_EQ(client.read_answer().status, 200);
+    const Answer answer = client.read_answer();
+    EXPECT_EQ(answer.status, 200) << answer.body;
 }
 
 TEST(Connections, TakeTheLastChunkInAnyPieces) {

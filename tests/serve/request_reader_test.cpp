@@ -35,6 +35,18 @@ class RequestReaders : public ::testing::Test {
     RequestReader reader_{100, 2000};
 };
 
+TEST_F(RequestReaders, ParseWhileBytesAreUnderWay) {
+    come("GET /first HTTP/1.1\r\n\r\n");
+    const boost::asio::mutable_buffer to = reader_.prepare(); // of a read that has begun
+    ASSERT_TRUE(reader_.parse().request);
+    const std::string_view next = "GET /next HTTP/1.1\r\n\r\n";
+    std::memcpy(to.data(), next.data(), next.size());
+    reader_.commit(next.size());
+    const auto parsed = reader_.parse();
+    ASSERT_TRUE(parsed.request);
+    EXPECT_EQ(parsed.request->request.path, "/next");
+}
+
 TEST_F(RequestReaders, GiveARequestAsTheRoutesSeeIt) {
     const auto parsed = parse("POST /v1/x?a=b HTTP/1.1\r\nContent-LENGTH: 2\r\nX-Key: Abc\r\n\r\nhi");
     ASSERT_TRUE(parsed.request);

@@ -13,7 +13,6 @@ namespace {
 
 namespace http = boost::beast::http;
 
-constexpr size_t kReadBytes = 16u << 10;
 constexpr size_t kMaxPipelinedBytes = 256u << 10; // read ahead while a request is answered
 
 ParsedRequest parsed_request(http::request<http::string_body> message) {
@@ -40,10 +39,11 @@ ParsedRequest parsed_request(http::request<http::string_body> message) {
 
 }  // namespace
 
-boost::asio::mutable_buffer RequestReader::prepare() { return buffer_.prepare(kReadBytes); }
+boost::asio::mutable_buffer RequestReader::prepare() { return boost::asio::buffer(incoming_); }
 
 void RequestReader::commit(size_t bytes) {
-    if (!discarding_) buffer_.commit(bytes);
+    if (discarding_) return;
+    buffer_.commit(boost::asio::buffer_copy(buffer_.prepare(bytes), boost::asio::buffer(incoming_, bytes)));
 }
 
 bool RequestReader::is_full() const { return buffer_.size() >= kMaxPipelinedBytes; }

@@ -1,5 +1,6 @@
 // Requests from the bytes of one connection. Internal: includes Boost.Beast, so that few files do. Used by Connection.
 #pragma once
+#include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -34,7 +35,7 @@ class RequestReader { // one thread at a time
     RequestReader(uint64_t max_body_bytes, uint32_t max_header_bytes)
         : max_body_bytes_(max_body_bytes), max_header_bytes_(max_header_bytes) {}
 
-    boost::asio::mutable_buffer prepare(); // where to put bytes; valid until the next call of any function
+    boost::asio::mutable_buffer prepare(); // where to put bytes, until commit(); others may be parsed meanwhile
     void commit(size_t bytes);             // so many were put there
     Outcome parse();                       // one request at most
     void discard();                        // what came and what comes
@@ -49,7 +50,8 @@ class RequestReader { // one thread at a time
 
     const uint64_t max_body_bytes_;
     const uint32_t max_header_bytes_;
-    boost::beast::flat_buffer buffer_;
+    std::array<char, 16u << 10> incoming_; // the bytes of the next commit()
+    boost::beast::flat_buffer buffer_;     // those that came and were not parsed
     std::optional<Parser> parser_; // of the request that has begun
     bool continue_found_ = false;  // in that one
     bool discarding_ = false;
