@@ -74,8 +74,19 @@ void LiveExchange::run(const std::function<void()>& f) {
         f();
     } catch (const std::exception& error) {
         spdlog::error("a request to {} failed: {}", printable(parsed_.request.path), error.what());
-        respond(error_reply(fail(StatusCode::kInternal, "the server failed to answer this request")));
+        boost::asio::dispatch(sender_->executor(), [self = shared_from_this()] { self->break_off(); });
     }
+}
+
+// The client of a stream sees that it is not whole: its last chunk is missing.
+void LiveExchange::break_off() {
+    if (!live()) return;
+    if (!streaming_)
+        return respond_here(error_reply(fail(StatusCode::kInternal, "the server failed to answer this request")));
+    parsed_.keep_alive = false;
+    const auto cancel = std::exchange(gone_, nullptr);
+    end();
+    if (cancel) cancel();
 }
 
 void LiveExchange::post(std::function<void()> f) {
@@ -92,7 +103,7 @@ AnswerState LiveExchange::answer_state() const {
 }
 
 void LiveExchange::sent() {
-    if (const auto f = on_sent_) f();
+    if (const auto f = on_sent_) run(f);
 }
 
 void LiveExchange::gone() {

@@ -30,7 +30,8 @@ class LiveExchange final : public Exchange, public std::enable_shared_from_this<
     void post(std::function<void()>) override;
     void offload(std::function<void()>) override;
 
-    void run(const std::function<void()>&); // what it throws becomes the answer. [any thread]
+    // What it throws becomes the answer, or the end of the stream. [any thread]
+    void run(const std::function<void()>&);
 
     // ---- by the connection, on its strand ----
     AnswerState answer_state() const; // while nothing is being sent
@@ -41,6 +42,7 @@ class LiveExchange final : public Exchange, public std::enable_shared_from_this<
     bool live() const { return !ended_ && sender_->is_open(); }
     void respond_here(HttpResponse);
     Ending prepare(HttpResponse& head); // adds the headers of CORS
+    void break_off();
     void end();
 
     const std::shared_ptr<Sender> sender_;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -44,6 +45,21 @@ class ModelGate { // [any thread]
     std::vector<std::function<void(Entered)>> waiting_;
     bool closed_ = false, ended_ = false;
     size_t inside_ = 0;
+};
+
+// A gate that is closed for as long as this lives.
+class ClosedGate {
+  public:
+    explicit ClosedGate(ModelGate& gate) : gate_(gate) { gate_.close(); }
+    ~ClosedGate() { gate_.open(std::move(next_)); }
+    ClosedGate(const ClosedGate&) = delete;
+    ClosedGate& operator=(const ClosedGate&) = delete;
+
+    void open_for(std::shared_ptr<const Serving> next) { next_ = std::move(next); } // else the same model
+
+  private:
+    ModelGate& gate_;
+    std::shared_ptr<const Serving> next_;
 };
 
 }  // namespace patchbay::serve

@@ -70,7 +70,7 @@ Result<host::SwapRecord> ModelReplacement::replace(const std::string& path, cons
         if (part.kind == "model") record.to = {"model", path, part.version, part.sha256, part.build, part.path};
     spdlog::info("swap model: {} is loaded, and takes over when the requests that run have finished", path);
     const uint64_t closed_ns = made->engine->clock().now_ns();
-    p_.gate.close();
+    ClosedGate gate(p_.gate);
     draining();
     const auto done = p_.engine.replace(std::move(made->engine), [&](engine::Engine& engine, uint64_t step) {
         p_.taken_over(engine, next->model);
@@ -79,8 +79,8 @@ Result<host::SwapRecord> ModelReplacement::replace(const std::string& path, cons
         record.pause_ns = record.time_ns - closed_ns;
         engine.take_over(step, record);
     });
-    p_.gate.open(done ? next : nullptr);
     if (!done) return done.failure();
+    gate.open_for(next);
     record.state = host::SwapState::kCommitted;
     record.end_step = record.step;
     return record;

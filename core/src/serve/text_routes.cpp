@@ -37,7 +37,7 @@ void TextRequests::handle(const ExchangePtr& exchange, Read read, const char* id
     std::shared_ptr<void> permit = admit(exchange);
     if (!permit) return;
     c_.gate.enter([this, exchange, read, id_prefix, permit = std::move(permit)](const ModelGate::Entered& entered) {
-        read_and_submit(exchange, read, id_prefix, permit, entered);
+        exchange->post([=, this] { read_and_submit(exchange, read, id_prefix, permit, entered); });
     });
 }
 
