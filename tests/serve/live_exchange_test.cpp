@@ -58,6 +58,27 @@ TEST_F(LiveExchanges, AnswerForWorkThatThrows) {
     }
 }
 
+TEST_F(LiveExchanges, BreakOffAStreamWhoseWorkThrows) {
+    for (const bool when_sent : {false, true}) {
+        kept_.reset();
+        int gone = 0;
+        const auto exchange = begin();
+        const auto work = [] { throw std::runtime_error("no memory"); };
+        exchange->begin_stream({});
+        exchange->write("abc");
+        exchange->set_callbacks(work, [&] { gone += 1; });
+        EXPECT_THAT(received(), ::testing::EndsWith("3\r\nabc\r\n"));
+        EXPECT_FALSE(kept_);
+        if (when_sent) exchange->sent();
+        else exchange->post(work);
+        EXPECT_EQ(received(), "") << "no last chunk";
+        EXPECT_EQ(kept_, false);
+        EXPECT_EQ(gone, 1) << "nothing goes on being computed";
+        exchange->write("late");
+        EXPECT_EQ(received(), "");
+    }
+}
+
 TEST_F(LiveExchanges, AnswerHeadWithoutTheBody) {
     begin({.request = {.method = "HEAD"}})->respond({.body = "{}"});
     EXPECT_THAT(received(), ::testing::EndsWith("Content-Length: 2\r\n\r\n"));

@@ -1,0 +1,76 @@
+// Who may use the admin address, and how it ends.
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "serve/admin_fixture.hpp"
+
+namespace patchbay::serve::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+TEST(AdminAddress, OnTcpNeedsItsToken) {
+    AdminAddress address;
+    address.host = "127.0.0.1";
+    address.token = "0123456789abcdef";
+    const Controlled engine(Running::demo_model(), address);
+    EXPECT_EQ(engine.status()["state"], "running");
+    const uint16_t port = engine.address().port;
+    for (const char* header : {"", "Authorization: Bearer 0123456789abcdeg\r\n", "Authorization: 0123456789abcdef\r\n",
+                               "Authorization: Bearer 0123456789abcdef0\r\n"})
+        for (const char* path : {"/swap", "/drain", "/reload"})
+            EXPECT_EQ(post(port, path, "{}", header).status, 401) << header << path;
+    EXPECT_EQ(get(port, "/status").status, 401);
+    EXPECT_EQ(get(port, "/plugins").status, 401);
+    EXPECT_EQ(engine.status()["state"], "running"); // none of them drained it
+}
+
+TEST(AdminAddress, IsForItsUserAloneAndGoneWithTheServer) {
+    fs::path socket;
+    const TemporaryFolder folder;
+    {
+        const Controlled engine;
+        socket = engine.address().socket;
+        struct stat info {};
+        ASSERT_EQ(lstat(socket.c_str(), &info), 0);
+        EXPECT_TRUE(S_ISSOCK(info.st_mode));
+        EXPECT_EQ(info.st_mode & 07777, 0600u);
+        engine.server.server->stop();
+        EXPECT_FALSE(fs::exists(fs::symlink_status(socket)));
+    }
+    AdminAddress gone;
+    gone.socket = socket;
+    const auto answer = ask_admin(gone, "GET", "/status");
+    ASSERT_FALSE(answer);
+    EXPECT_THAT(answer.error(), HasSubstr("no engine listens on"));
+}
+
+TEST(AdminDrain, LetsStreamsEndAndThenTheServer) {
+    const Controlled engine;
+    const std::vector<int> expected = engine.server.complete(greedy("The king", 200))["choices"][0]["token_ids"];
+    HttpClient client(engine.server.port());
+    Json body = greedy("The king", 200);
+    body["stream"] = true;
+    client.post("/v1/completions", body.dump());
+    ASSERT_EQ(client.read_head().status, 200);
+    ASSERT_TRUE(client.read_event());
+    const Said drained = engine.ask("POST", "/drain");
+    EXPECT_EQ(drained.status, 202u);
+    EXPECT_EQ(drained.body["state"], "draining");
+    size_t tokens = 0;
+    std::string last;
+    while (const auto event = client.read_event()) {
+        last = *event;
+        if (*event != "[DONE]") tokens += Json::parse(*event)["choices"][0]["token_ids"].size();
+    }
+    EXPECT_EQ(last, "[DONE]");
+    EXPECT_GE(tokens, expected.size() - 10); // less those of the event that was read before
+    client.read_rest();
+    engine.server.server->wait();
+    EXPECT_EQ(engine.server.server->engine().status().state, service::ServiceState::kStopped);
+}
+
+}  // namespace
+}  // namespace patchbay::serve::testing
