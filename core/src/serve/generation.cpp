@@ -74,10 +74,8 @@ void Generation::pump() {
 
 bool Generation::take(size_t stream) {
     while (auto delta = streams_[stream]->try_next()) {
-        if (delta->finish == engine::FinishReason::kError) {
-            const bool asked_for = delta->stop_reason.starts_with("structured_outputs"); // what no token can go on with
-            return fail_with(fail(asked_for ? StatusCode::kInvalid : delta->error_code, delta->stop_reason)), false;
-        }
+        if (delta->finish == engine::FinishReason::kError)
+            return fail_with(fail(delta->error_code, delta->stop_reason)), false;
         add(static_cast<uint32_t>(stream * request_.sampling.n + delta->index), *delta);
     }
     if (const auto failure = streams_[stream]->failure()) return fail_with(*failure), false;

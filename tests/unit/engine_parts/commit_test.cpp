@@ -143,9 +143,9 @@ class Ends final : public RowConstraint { // after one token, which must not be 
   public:
     bool applies(const Sequence&) const override { return true; }
     void mask(const PathRows&, MaskWords&, Unsatisfiable&) override {}
-    std::optional<std::string> accept(const Sequence&, TokenId t, const std::string& sampler) override {
-        if (t == 99) return sampler + " gave 99";
-        return std::nullopt;
+    Result<> accept(const Sequence&, TokenId t, const std::string& sampler) override {
+        if (t == 99) return fail(StatusCode::kInternal, sampler + " gave 99");
+        return {};
     }
     bool is_complete(const Sequence&) const override { return true; }
     void inherit(const Sequence&, const Sequence&) override {}

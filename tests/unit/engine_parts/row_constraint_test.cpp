@@ -22,9 +22,9 @@ class Only final : public RowConstraint {
             if (memory[i] == 0) none.emplace_back(path.first_row + i, "nothing is left");
         }
     }
-    std::optional<std::string> accept(const Sequence&, TokenId t, const std::string& sampler) override {
-        if (bits_ >> t & 1) return std::nullopt;
-        return sampler + " gave " + std::to_string(t);
+    Result<> accept(const Sequence&, TokenId t, const std::string& sampler) override {
+        if (bits_ >> t & 1) return {};
+        return fail(StatusCode::kInternal, sampler + " gave " + std::to_string(t));
     }
     uint32_t count_allowed(const Sequence&, std::span<const TokenId> drafts) override {
         return std::min(drafts_, static_cast<uint32_t>(drafts.size()));
@@ -51,8 +51,10 @@ TEST(Constraints, NarrowOneAnother) {
     EXPECT_EQ(*rows[1].allowed, 0b0110u);
     const std::vector<TokenId> drafts(8);
     EXPECT_EQ(all.count_allowed(*s, drafts), 2u);
-    EXPECT_EQ(all.accept(*s, 1, 5, "sampler"), std::nullopt);
-    EXPECT_EQ(all.accept(*s, 0, 5, "sampler"), "sampler gave 0");
+    EXPECT_TRUE(all.accept(*s, 1, 5, "sampler"));
+    const auto refused = all.accept(*s, 0, 5, "sampler");
+    EXPECT_EQ(refused.error(), "sampler gave 0");
+    EXPECT_EQ(refused.code(), StatusCode::kInternal);
 
     rows.assign(2, {});
     all.mask({*other, other->tokens, 4, 0, 0, rows});
@@ -66,9 +68,11 @@ TEST(Constraints, RememberRowsThatNothingIsLeftFor) {
     const auto s = sequence(1, 4);
     std::vector<pb_sample_row> rows(1);
     all.mask({*s, s->tokens, 4, 0, 7, rows});
-    EXPECT_EQ(all.accept(*s, 1, 7, "sampler"), "nothing is left");
+    const auto none = all.accept(*s, 1, 7, "sampler");
+    EXPECT_EQ(none.error(), "nothing is left");
+    EXPECT_EQ(none.code(), StatusCode::kInvalid) << "it is the request's rules that leave nothing";
     all.erase(*s);
-    EXPECT_EQ(all.accept(*s, 1, 7, "sampler"), std::nullopt);
+    EXPECT_TRUE(all.accept(*s, 1, 7, "sampler"));
 }
 
 TEST(TokenRules, ForbidWhatStopsUntilMinTokens) {

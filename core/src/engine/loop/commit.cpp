@@ -79,8 +79,8 @@ bool Commit::append(Sequence& s, TokenId token, uint32_t row, const StepSamples&
     }
     bool must_end = false;
     if (p_.constraints.applies(s)) {
-        if (auto why = p_.constraints.accept(s, token, row, p_.sampler.text())) {
-            p_.lifecycle.finish(s, {FinishReason::kError, *std::move(why)});
+        if (const auto accepted = p_.constraints.accept(s, token, row, p_.sampler.text()); !accepted) {
+            p_.lifecycle.finish(s, {FinishReason::kError, accepted.error(), accepted.code()});
             return false;
         }
         must_end = p_.constraints.is_complete(s);

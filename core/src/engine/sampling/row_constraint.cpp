@@ -21,16 +21,14 @@ void Constraints::mask_branch(const PathRows& path, std::vector<MaskWords>& memo
     if (applies(path.sequence)) mask(path, memory, records_.of(path.sequence.id).unsatisfiable);
 }
 
-std::optional<std::string> Constraints::accept(const Sequence& s, TokenId token, uint32_t row,
-                                               const std::string& sampler) {
+Result<> Constraints::accept(const Sequence& s, TokenId token, uint32_t row, const std::string& sampler) {
     if (const Record* r = records_.find(s.id)) {
         const auto at = std::ranges::find(r->unsatisfiable, row, &std::pair<uint32_t, std::string>::first);
-        if (at != r->unsatisfiable.end()) return at->second;
+        if (at != r->unsatisfiable.end()) return fail(StatusCode::kInvalid, at->second);
     }
     for (RowConstraint* c : all_)
-        if (c->applies(s))
-            if (auto why = c->accept(s, token, sampler)) return why;
-    return std::nullopt;
+        if (c->applies(s)) PB_CHECK(c->accept(s, token, sampler));
+    return {};
 }
 
 bool Constraints::is_complete(const Sequence& s) const {

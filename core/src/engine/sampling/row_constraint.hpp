@@ -1,12 +1,12 @@
 // Rules that narrow what a sequence's rows may become: grammars, bad words. Each keeps what it knows of a sequence, and
 // masks each row as if the drafts before it were accepted.
 #pragma once
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/result.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/request/sequence_records.hpp"
 
@@ -31,10 +31,10 @@ class RowConstraint {
     // unless the output gets there.
     using Unsatisfiable = std::vector<std::pair<uint32_t, std::string>>;
     virtual void mask(const PathRows&, MaskWords& memory, Unsatisfiable&) = 0;
-    // The next token of the output. The text if it may not be, which ends the request.
-    virtual std::optional<std::string> accept(const Sequence&, TokenId, const std::string& sampler) {
+    // The next token of the output. A failure ends the request.
+    virtual Result<> accept(const Sequence&, TokenId, const std::string& sampler) {
         static_cast<void>(sampler);
-        return std::nullopt;
+        return {};
     }
     virtual bool is_complete(const Sequence&) const { return false; } // the output cannot go on
     // Of drafts after the confirmed tokens: how many, from the first on, it allows.
@@ -52,8 +52,9 @@ class Constraints {
 
     void mask(const PathRows&);                              // of a sequence's first path, anew for each step
     void mask_branch(const PathRows&, std::vector<MaskWords>& memory); // of a further one
-    // Why a row of the step that is back has no token for the sequence, or why it may not be this one.
-    std::optional<std::string> accept(const Sequence&, TokenId, uint32_t row, const std::string& sampler);
+    // Fails where a row of the step that is back has no token for the sequence (invalid: the request's rules leave
+    // none), or where it may not be this one.
+    Result<> accept(const Sequence&, TokenId, uint32_t row, const std::string& sampler);
     bool is_complete(const Sequence&) const;
     bool applies(const Sequence&) const;
     uint32_t count_allowed(const Sequence&, std::span<const TokenId> drafts);

@@ -88,13 +88,14 @@ void StructuredOutput::mask(const PathRows& path, MaskWords& memory, Unsatisfiab
     context_.report.grammar_mask_ns += clock_.now_ns() - start;
 }
 
-std::optional<std::string> StructuredOutput::accept(const Sequence& s, TokenId token, const std::string& sampler) {
+Result<> StructuredOutput::accept(const Sequence& s, TokenId token, const std::string& sampler) {
     const Record& r = *records_.find(s.id);
-    if (contains(r.end_tokens, token) && r.matcher->complete()) return std::nullopt;
+    if (contains(r.end_tokens, token) && r.matcher->complete()) return {};
     const auto advanced = r.matcher->advance(token);
-    if (advanced && *advanced) return std::nullopt;
-    return "structured_outputs: " +
-           (advanced ? sampler + " gave token " + std::to_string(token) + ", which is not allowed" : advanced.error());
+    if (!advanced) return prefixed("structured_outputs", advanced.failure());
+    if (*advanced) return {};
+    return fail(StatusCode::kInternal,
+                "structured_outputs: " + sampler + " gave token " + std::to_string(token) + ", which is not allowed");
 }
 
 bool StructuredOutput::is_complete(const Sequence& s) const { return records_.find(s.id)->matcher->finished(); }

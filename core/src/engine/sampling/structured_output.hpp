@@ -23,7 +23,7 @@ class StructuredOutput final : public RowConstraint {
 
     bool applies(const Sequence& s) const override { return records_.find(s.id) != nullptr; }
     void mask(const PathRows&, MaskWords& memory, Unsatisfiable&) override;
-    std::optional<std::string> accept(const Sequence&, TokenId, const std::string& sampler) override;
+    Result<> accept(const Sequence&, TokenId, const std::string& sampler) override;
     bool is_complete(const Sequence&) const override;
     uint32_t count_allowed(const Sequence&, std::span<const TokenId> drafts) override;
     void inherit(const Sequence& from, const Sequence& to) override;
