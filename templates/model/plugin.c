@@ -79,12 +79,21 @@ static pb_status load_config(void *self, const pb_model_config *config, pb_model
     if (!s) s = whole(me, config, "vocab_size", 1 << 24, 0, &me->vocab);
     if (!s) s = whole(me, config, "max_position_embeddings", 1 << 26, 2048, &me->positions);
     if (!s) s = number(me, config, "rms_norm_eps", 0, 0.5, 1e-6, &me->eps);
-    if (!s) s = number(me, config, "rope_theta", 1, 1e12, 10000, &me->theta);
+    if (!s) s = number(me, config, "rope_theta", 1, 1e12, 10000, &me->theta); /* of transformers 5 in rope_parameters */
+    if (!s) s = number(me, config, "rope_parameters.rope_theta", 1, 1e12, me->theta, &me->theta);
     if (s != PB_OK) return s;
     if (me->heads % me->kv_heads) return refuse(me, PB_INVALID, "num_key_value_heads", "no divisor", "one of heads");
     if (me->head_dim % 2) return refuse(me, PB_UNSUPPORTED, "head_dim", "odd", "an even one");
     value = find(config, "hidden_act", text, sizeof text);
     if (value && strcmp(value, "silu") != 0) return refuse(me, PB_UNSUPPORTED, "hidden_act", value, "silu");
+    value = find(config, "rope_parameters.rope_type", text, sizeof text);
+    if (value && strcmp(value, "default") != 0) return refuse(me, PB_UNSUPPORTED, "rope_type", value, "default");
+    value = find(config, "attention_bias", text, sizeof text);
+    if (value && strcmp(value, "false") != 0) return refuse(me, PB_UNSUPPORTED, "attention_bias", value, "false");
+    value = find(config, "mlp_bias", text, sizeof text);
+    if (value && strcmp(value, "false") != 0) return refuse(me, PB_UNSUPPORTED, "mlp_bias", value, "false");
+    value = find(config, "sliding_window", text, sizeof text);
+    if (value) return refuse(me, PB_UNSUPPORTED, "sliding_window", value, "null");
     for (uint32_t i = 0; i < config->count; ++i)
         if (config->items[i].key.size > 13 && memcmp(config->items[i].key.data, "rope_scaling.", 13) == 0)
             return refuse(me, PB_UNSUPPORTED, "rope_scaling", "there", "none");

@@ -80,7 +80,7 @@ static void keep_running(planned *p) {
     for (uint32_t i = 0; i < end && p->out->item_count < p->in->max_num_seqs; ++i) {
         const pb_sequence *const s = at(p->in, p->in->running, i);
         uint32_t n = chunk(p, s, remaining(s));
-        if (n > remaining(s) - s->draft_tokens && pages_for(p->in, s, n) > p->pages) n -= s->draft_tokens;
+        if (pages_for(p->in, s, n) > p->pages) n = least(n, remaining(s) - s->draft_tokens); /* drafts preempt none */
         while (end > i + 1 && pages_for(p->in, s, n) > p->pages) preempt(p, at(p->in, p->in->running, --end));
         while (n > 1 && pages_for(p->in, s, n) > p->pages && p->in->flags & PB_STEP_CHUNKED_PREFILL) --n;
         if (pages_for(p->in, s, n) > p->pages) preempt(p, at(p->in, p->in->running, --end));

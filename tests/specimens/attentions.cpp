@@ -1,5 +1,6 @@
 // A healthy attention in double, and ones each wrong in one way, as components of one library.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
@@ -70,6 +71,8 @@ struct ScalesWrongly : Softmax {
     pb_attention_layout describe(const pb_attention_spec& spec) const { return bind(spec), Softmax::describe(spec); }
     std::unique_ptr<Bound> bind(const pb_attention_spec& spec) const {
         if (spec.sliding_window > 0) throw Error(PB_UNSUPPORTED, "no windows");
+        const float usual = 1 / std::sqrt(static_cast<float>(spec.head_dim));
+        if (spec.soft_cap > 0 || spec.scale != usual) throw Error(PB_UNSUPPORTED, "only the usual scale, and no cap");
         auto bound = Softmax::bind(spec);
         bound->scale *= 1.01f;
         return bound;
@@ -79,6 +82,30 @@ struct ScalesWrongly : Softmax {
 struct SeesPastItsWindow : Softmax {
     std::unique_ptr<Bound> bind(pb_attention_spec spec) const {
         if (spec.sliding_window > 0) spec.sliding_window += 1;
+        return Softmax::bind(spec);
+    }
+};
+
+struct ReadsFreedPages : Softmax {
+    void run(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& out,
+             const pb_tensor& q) const noexcept {
+        for (int32_t i = batch.block_starts[0]; i < batch.block_starts[batch.seq_count]; ++i)
+            seen_ = *(kv.data + batch.blocks[i] * static_cast<int64_t>(kv.page_stride));
+        Softmax::run(bound, batch, kv, out, q);
+    }
+    mutable volatile uint8_t seen_ = 0;
+};
+
+struct TakesAScaleOfItsOwn : Softmax {
+    std::unique_ptr<Bound> bind(pb_attention_spec spec) const {
+        spec.scale = 1 / std::sqrt(static_cast<float>(spec.head_dim));
+        return Softmax::bind(spec);
+    }
+};
+
+struct ForgetsTheSoftCap : Softmax {
+    std::unique_ptr<Bound> bind(pb_attention_spec spec) const {
+        spec.soft_cap = 0;
         return Softmax::bind(spec);
     }
 };
@@ -144,11 +171,17 @@ constexpr pb_component component(const char* name) {
 
 }  // namespace
 
+#ifdef READS_FREED_PAGES // and ends the process by it
+PATCHBAY_PLUGIN(component<ReadsFreedPages>("reads_freed_pages"))
+#else
 PATCHBAY_PLUGIN(component<Softmax>("healthy"), component<HasNoTag>("has_no_tag"),
                 component<TakesAnyDevice>("takes_any_device"), component<ScalesWrongly>("scales_wrongly"),
                 component<SeesPastItsWindow>("sees_past_its_window"),
+                component<TakesAScaleOfItsOwn>("takes_a_scale_of_its_own"),
+                component<ForgetsTheSoftCap>("forgets_the_soft_cap"),
                 component<ForgetsTheSlopes>("forgets_the_slopes"), component<ForgetsTheSinks>("forgets_the_sinks"),
                 component<TreatsChunksOtherwise>("treats_chunks_otherwise"),
                 component<TreatsBatchesOtherwise>("treats_batches_otherwise"),
                 component<WritesIntoAFreePage>("writes_into_a_free_page"),
                 component<FailsWithoutTokens>("fails_without_tokens"))
+#endif

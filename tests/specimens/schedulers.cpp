@@ -211,6 +211,29 @@ struct FailsOnceConfigured {
     }
 };
 
+struct FailsOnceItRefused {
+    static constexpr pb_param kParams[] = {
+        patchbay::param::integer("pace", "1", 1, 9, "", "which it takes over before it looks at it", PB_PARAM_HOT)};
+    bool configured = false;
+    void configure(const patchbay::Context&) {
+        configured = true;
+        throw patchbay::Error(PB_INVALID, "too fast");
+    }
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        return configured ? PB_FAILED : plan_well(in, out);
+    }
+};
+
+struct RefusesSomeValues : FirstCome {
+    static constexpr pb_param kParams[] = {
+        patchbay::param::integer("low", "4", 1, 9, "", "not above high", PB_PARAM_HOT),
+        patchbay::param::integer("high", "4", 1, 9, "", "not below low", PB_PARAM_HOT)};
+    explicit RefusesSomeValues(const patchbay::Context& context) { configure(context); }
+    void configure(const patchbay::Context& context) {
+        if (context.get<int>("low") > context.get<int>("high")) throw patchbay::Error(PB_INVALID, "low is above high");
+    }
+};
+
 struct StarvesLongPrompts {
     pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
         plan_well(in, out);
@@ -274,4 +297,6 @@ PATCHBAY_PLUGIN(
     wrong<PreemptsWhoWaits>("preempts_who_waits"), wrong<TrustsItsOwnSizeof>("trusts_its_own_sizeof"),
     wrong<DependsOnWhichObjectItIs>("depends_on_which_object_it_is"), wrong<StarvesLongPrompts>("starves_long_prompts"),
     wrong<KeepsTheView>("keeps_the_view"), wrong<FailsOnceConfigured>("fails_once_configured"),
+    wrong<FailsOnceItRefused>("fails_once_it_refused"),
+    patchbay::scheduler<RefusesSomeValues>({.name = "healthy_but_strict", .version = "1.0.0", .summary = "strict"}),
     wrong<ForgetsItsState>("forgets_its_state", "forgetful/1"), one_object_for_all(), trusts_saved_bytes())

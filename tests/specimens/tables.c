@@ -176,7 +176,7 @@ static const pb_component component = {.struct_size = sizeof component,
                                        .save = SAVE,
                                        .vtable = &table,
                                        .extension_count = EXTENSIONS};
-static const pb_component *const components[] = {&component};
+static const pb_component *const components[] = {&component, &component};
 
 __attribute__((visibility("default"))) extern const pb_plugin ENTRY;
 const pb_plugin ENTRY = {MAGIC, MAJOR, MINOR, sizeof ENTRY, COUNT, "tables", "1.0.0", BUILD, components};

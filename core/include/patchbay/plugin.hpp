@@ -168,16 +168,20 @@ class Writer {
     template <class T>
         requires std::is_arithmetic_v<T>
     void put(std::string_view name, T value) {
-        char digits[64];
-        const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-        write(name);
-        write(" ");
-        write({digits, static_cast<size_t>(end - digits)});
-        write("\n");
+        if constexpr (std::is_same_v<T, bool>) {
+            line(name, value ? "true" : "false");
+        } else {
+            char digits[64];
+            const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+            line(name, {digits, static_cast<size_t>(end - digits)});
+        }
     }
 
   private:
-    void write(std::string_view s) { sink_->put(sink_->ctx, s.data(), s.size()); }
+    void line(std::string_view name, std::string_view value) {
+        for (const std::string_view s : {name, std::string_view(" "), value, std::string_view("\n")})
+            sink_->put(sink_->ctx, s.data(), s.size());
+    }
     const pb_sink* sink_;
 };
 

@@ -206,7 +206,12 @@ Result<std::shared_ptr<Library>> Library::open(const std::filesystem::path& path
     lib->plugin_ = p;
     for (uint32_t i = 0; i < p->component_count; ++i)
         if (const auto wrong = check_component(p->components[i])) return refuse(wrong->check, wrong->reason);
-    for (uint32_t i = 0; i < p->component_count; ++i) lib->components_.emplace_back(*p->components[i]);
+    for (uint32_t i = 0; i < p->component_count; ++i) {
+        const pb_component& c = *p->components[i];
+        if (lib->find(kind_word(c.kind), c.name))
+            return refuse("component.name", std::string("it holds component '") + c.name + "' of this kind twice");
+        lib->components_.emplace_back(c);
+    }
     return lib;
 }
 

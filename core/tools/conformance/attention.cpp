@@ -179,15 +179,52 @@ Outcome for_each_shape(Subject& subject, uint32_t threads, F&& f) {
 
 Outcome exact(Subject& subject) { return for_each_shape(subject, 2, whole_prompts); }
 
+// A chunk and a token after pages have come free that lie wholly before the window.
+Outcome past_freed_pages(const host::Component& c, const Shape& shape) {
+    const Tokens t = random_tokens(41, shape, 96);
+    PB_TRY(Pages pages, Pages::create(c, shape, kPages));
+    PB_CHECK(pages.step({{&t, 0, 0, 80}}));
+    for (const auto& [from, to] : {std::pair{80u, 95u}, {95u, 96u}}) {
+        pages.free_before(0, (from + 1 - shape.window) / shape.block_size);
+        PB_TRY(const auto out, pages.step({{&t, 0, from, to}}));
+        if (const auto wrong = compare(shape, t, from, to, out.data()); !wrong.empty())
+            return fail(wrong + ", after pages before it were freed");
+    }
+    return {};
+}
+
 Outcome window(Subject& subject) {
     bool tried = false;
     const Outcome o = for_each_shape(subject, 1, [&](const host::Component& c, Shape shape) -> Outcome {
         shape.window = 9;
         if (describe(c, shape.spec()).status == PB_UNSUPPORTED) return {};
         tried = true;
-        return whole_prompts(c, shape);
+        const Outcome whole = whole_prompts(c, shape);
+        return whole.what == Outcome::What::kOk ? past_freed_pages(c, shape) : whole;
     });
     return o.what == Outcome::What::kOk && !tried ? Outcome::skip("it does no sliding window") : o;
+}
+
+// whole_prompts() of each shape as `change` makes it; skipped where it refuses them all.
+Outcome changed(Subject& subject, void (*change)(Shape&), const char* otherwise) {
+    bool tried = false;
+    const Outcome o = for_each_shape(subject, 1, [&](const host::Component& c, Shape shape) -> Outcome {
+        change(shape);
+        if (describe(c, shape.spec()).status == PB_UNSUPPORTED) return {};
+        tried = true;
+        return whole_prompts(c, shape);
+    });
+    return o.what == Outcome::What::kOk && !tried ? Outcome::skip(otherwise) : o;
+}
+
+Outcome scale(Subject& subject) {
+    return changed(
+        subject, [](Shape& s) { s.scale = 0.6f * s.spec().scale; }, "it takes no scale but 1/sqrt(head_dim)");
+}
+
+Outcome soft_cap(Subject& subject) {
+    return changed(
+        subject, [](Shape& s) { s.soft_cap = 1.5f; }, "it caps no scores");
 }
 
 Outcome slopes(Subject& subject) {
@@ -282,7 +319,9 @@ constexpr Check kChecks[] = {
     {"attention.refuses", "refuses what makes no sense by PB_UNSUPPORTED and a reason", refuses},
     {"attention.exact",
      "computes softmax(q k) v of a causal prompt, within 1e-4 of double (KV in bf16: 5e-3, in codes: 1e-2)", exact},
-    {"attention.window", "sees no further back than its sliding window", window},
+    {"attention.window", "sees no further back than its sliding window, whose freed pages it never reads", window},
+    {"attention.scale", "multiplies q k by the scale that it is given", scale},
+    {"attention.soft_cap", "caps scores after the scale, or refuses to", soft_cap},
     {"attention.slopes", "adds to a score what the key's distance makes, where it says that it can", slopes},
     {"attention.sinks", "adds each head's sink to what its softmax divides by, where it says that it can", sinks},
     {"attention.chunks", "gives the bits of a whole prompt when it comes in chunks, over poisoned pages", chunks},

@@ -24,8 +24,8 @@ pb_attention_spec Shape::spec() const {
             window,
             PB_F32,
             kv_dtype,
-            1 / std::sqrt(static_cast<float>(head_dim)),
-            0,
+            scale > 0 ? scale : 1 / std::sqrt(static_cast<float>(head_dim)),
+            soft_cap,
             device ? device->type().name : "cpu",
             kMaxSequences,
             kMaxTokens,
@@ -84,8 +84,9 @@ std::vector<double> attend(const Shape& shape, const Tokens& t, uint32_t token) 
             double dot = 0;
             const std::vector<double> k = row(t.k, j);
             for (uint32_t i = 0; i < d; ++i) dot += double{t.q[(token * shape.heads + h) * d + i]} * k[i];
-            const double slope = shape.slopes.empty() ? 0 : shape.slopes[h];
-            scores.push_back(dot * shape.spec().scale + slope * (static_cast<double>(j) - token));
+            const double slope = shape.slopes.empty() ? 0 : shape.slopes[h], cap = shape.soft_cap;
+            const double score = dot * shape.spec().scale, capped = cap > 0 ? cap * std::tanh(score / cap) : score;
+            scores.push_back(capped + slope * (static_cast<double>(j) - token));
         }
         if (!shape.sinks.empty()) scores.push_back(shape.sinks[h]); // of a key without a value
         const double most = *std::max_element(scores.begin(), scores.end());
@@ -108,11 +109,11 @@ Result<Pages> Pages::create(const host::Component& c, const Shape& shape, uint32
         return fail("a page of " + std::to_string(out.layout_.page_bytes) + " bytes and a plan of " +
                     std::to_string(out.layout_.plan_bytes) + " make no sense for a small layer");
     out.layout_.page_bytes = (out.layout_.page_bytes + 63) / 64 * 64; // as the host strides them
-    out.memory_.assign(out.layout_.page_bytes / 8 * pages, ~uint64_t{0});
+    PB_TRY(out.memory_, FencedMemory::create(out.layout_.page_bytes * pages, out.layout_.page_bytes));
     out.plan_.resize(out.layout_.plan_bytes / 8 + 1);
     out.pages_ = pages;
     if (shape.device) {
-        PB_TRY(out.memory_there_, send(*shape.device, out.memory_));
+        PB_TRY(out.memory_there_, DeviceBuffer::send(*shape.device, out.memory_.data(), out.memory_.size()));
         PB_TRY(out.plan_there_, send(*shape.device, out.plan_));
         PB_TRY(out.sinks_there_, send(*shape.device, out.shape_.sinks));
     }
@@ -143,6 +144,10 @@ uint32_t Pages::page_of(uint32_t sequence, uint32_t block) {
     // Pages lie anywhere, so no two of a sequence are neighbours: 5 and the (odd) count have no common factor.
     while (blocks.size() <= block) blocks.push_back(static_cast<int32_t>((taken_++ * 5 + 2) % pages_));
     return static_cast<uint32_t>(blocks[block]);
+}
+
+void Pages::free_before(uint32_t sequence, uint32_t block) {
+    std::fill_n(blocks_[sequence].begin(), block, -1);
 }
 
 Result<std::vector<uint8_t>> Pages::page(uint32_t index) const {

@@ -5,6 +5,7 @@
 
 #include "conformance/check.hpp"
 #include "conformance/device_buffer.hpp"
+#include "conformance/fenced_memory.hpp"
 
 namespace patchbay::conformance {
 
@@ -13,6 +14,7 @@ struct Shape {
     pb_dtype kv_dtype = PB_F32;
     const host::Component* device = nullptr; // null: "cpu", whose memory is the host's
     std::vector<float> slopes, sinks; // of the heads; empty: none
+    float scale = 0, soft_cap = 0;    // 0: 1/√head_dim; none
     pb_attention_spec spec() const; // as long as this
 };
 
@@ -42,6 +44,7 @@ class Pages {
     Result<std::vector<float>> step(const std::vector<Part>&, Write);
     Result<std::vector<uint8_t>> page(uint32_t index) const;
     uint32_t page_of(uint32_t sequence, uint32_t block); // given out when first asked for
+    void free_before(uint32_t sequence, uint32_t block); // their ids are −1 from now on
 
   private:
     Pages(const host::Component& c, const Shape& shape) : component_(&c), shape_(shape) {}
@@ -57,7 +60,7 @@ class Pages {
     Shape shape_;
     pb_attention_layout layout_ = sized<pb_attention_layout>();
     void* bound_ = nullptr;
-    std::vector<uint64_t> memory_; // 8-byte units, pages · page_bytes
+    FencedMemory memory_; // pages · page_bytes, after one that is not there: −1 is no page
     std::vector<uint64_t> plan_;
     std::unique_ptr<DeviceBuffer> memory_there_, plan_there_, sinks_there_; // of a device with memory of its own
     std::vector<std::vector<int32_t>> blocks_; // of each sequence

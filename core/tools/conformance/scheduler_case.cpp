@@ -68,8 +68,10 @@ bool View::runs(uint64_t id) const {
     return std::any_of(running.begin(), running.end(), [&](const pb_sequence& s) { return s.id == id; });
 }
 
+namespace {
+
 std::vector<View> random_views() {
-    std::vector<View> views;
+    std::vector<View> out;
     for (uint32_t i = 0; i < 96; ++i) {
         Noise noise(1000 + i);
         View v;
@@ -125,9 +127,45 @@ std::vector<View> random_views() {
         v.in.free_pages = i % 6 == 0 ? 0 : noise.between(0, 400);
         v.in.total_pages = used + v.in.free_pages;
         v.in.watermark_pages = v.in.total_pages / 100;
-        views.push_back(std::move(v));
+        out.push_back(std::move(v));
     }
-    return views;
+    return out;
+}
+
+// A decoding sequence whose drafts neither the budget nor the pages leave room for, and one that could give way.
+View tight_drafts(uint32_t drafts, uint32_t budget, uint32_t free_pages) {
+    View v;
+    v.in.now_us = 5'000'000;
+    v.in.max_num_batched_tokens = budget;
+    v.in.max_num_seqs = 8;
+    v.in.block_size = 16;
+    v.in.kv_groups = 1;
+    v.in.flags = PB_STEP_CHUNKED_PREFILL;
+    Noise noise(7);
+    for (uint64_t id = 1; id <= 2; ++id) {
+        pb_sequence s = random_sequence(noise, id, v.in.now_us);
+        s.prompt_tokens = 90;
+        s.max_tokens = 64;
+        s.output_tokens = 6;
+        s.computed_tokens = 95; // one more fills its last page
+        if (id == 1) s.draft_tokens = drafts;
+        place_in_pages(s, v.in.block_size);
+        v.in.total_pages += s.pages;
+        v.running.push_back(s);
+    }
+    v.in.free_pages = free_pages;
+    v.in.total_pages += free_pages;
+    return v;
+}
+
+}  // namespace
+
+std::vector<View> views() {
+    std::vector<View> out = random_views();
+    for (const uint32_t drafts : {1u, 2u, 4u})
+        for (const uint32_t budget : {1u, 2u, 3u, 5u})
+            for (const uint32_t free_pages : {0u, 1u}) out.push_back(tight_drafts(drafts, budget, free_pages));
+    return out;
 }
 
 Result<Planned> show(const host::Component& component, LentMemory& memory, const View& view, uint32_t extra) {

@@ -1,4 +1,4 @@
-// What a scheduler is shown and what it answers, in the checks: random views, and buffers with guards around them.
+// What a scheduler is shown and what it answers, in the checks: views, and buffers with guards around them.
 #pragma once
 #include <vector>
 
@@ -18,7 +18,7 @@ struct View {
 
 // Of every shape that a policy meets: empty, decodes only, mixed, budgets of one token, no free page, chunking on and
 // off.
-std::vector<View> random_views();
+std::vector<View> views(); // random ones, and tight ones
 
 struct Planned {
     std::vector<pb_plan_item> items;

@@ -121,7 +121,8 @@ typedef struct pb_attention {
     void (*append_kv)(void *self, void *bound, const pb_attention_batch *, const pb_kv_view *,
                       const pb_tensor *k, const pb_tensor *v);                                           /* [step] */
     /* out (T, heads, head_dim) from q (T, heads, head_dim) over the pages; causal by absolute position. The KV of the
-     * batch's own tokens has been appended. */
+     * batch's own tokens has been appended. A row has the same bits whatever else the batch holds and whichever chunk
+     * of its prompt it comes in, on any number of threads. */
     void (*run)(void *self, void *bound, const pb_attention_batch *, const pb_kv_view *,
                 const pb_tensor *out, const pb_tensor *q);                                               /* [step] */
     /* What append_kv() and run() of one layer take, after plan(). Called in their place on a device that computes

@@ -93,10 +93,9 @@ class StepPacker {
 
     // Of a prompt in this step.
     uint32_t chunk_limit(const pb_sequence& s) const {
-        if (!step_.chunked() || decoding(s)) return UINT32_MAX;
+        if (!step_.chunked() || decoding(s) || s.flags & PB_SEQ_NO_CHUNK) return UINT32_MAX;
         const uint32_t t = step_.raw.long_prefill_token_threshold;
-        const uint32_t share = s.flags & PB_SEQ_NO_CHUNK ? UINT32_MAX : prompt_tokens_;
-        return std::min(t > 0 ? t : UINT32_MAX, share);
+        return std::min(t > 0 ? t : UINT32_MAX, prompt_tokens_);
     }
 
     // Where a running sequence gives way: pages in use that s would share may be its own, and come free with it.
