@@ -39,12 +39,14 @@ struct Claiming {
                                   : ", 95 % interval " + shown(d.low) + " to " + shown(d.high) + ")");
     }
 
-    // At the level of the interval that the sentence prints: one that contains 0 is no proof.
-    bool beats_all(size_t best, const std::vector<size_t>& others) const {
-        return std::all_of(others.begin(), others.end(), [&](size_t other) {
+    // The first of the others that is not shown to be worse than `best`, at the level of the interval that the sentence
+    // prints: one that contains 0 is no proof.
+    std::optional<size_t> unbeaten(size_t best, const std::vector<size_t>& others) const {
+        for (const size_t other : others) {
             const Difference d = difference_between(m, q, best, other, headline);
-            return is_gain(d, info.better) && d.p <= level();
-        });
+            if (!is_gain(d, info.better) || !(d.p <= level())) return other;
+        }
+        return std::nullopt;
     }
 
     // "better in TTFT p50 and TTFT p99, worse in TPOT p50"; empty: nothing beside the headline is shown.
@@ -107,16 +109,20 @@ Claim claim_of(const Measured& m, const std::vector<VariantResult>& results, con
                         c.value(others[0]) + " against " + c.value(q.baseline) + " " +
                         c.difference(others[0], q.baseline),
                               what_else(c), true);
-    if (others.empty() || c.verdict(others[0], c.headline) != Verdict::kBetter)
+    // The mean of one whose repeats vary much may be the best and shown to be nothing.
+    const auto leading =
+        std::ranges::find_if(others, [&](size_t v) { return c.verdict(v, c.headline) == Verdict::kBetter; });
+    if (leading == others.end())
         return without_leader("no variant is shown to have a better " + c.info.label + " than " + c.base(),
                               what_else(c));
 
-    const size_t best = others[0];
+    const size_t best = *leading;
     const std::string proof = ": " + c.value(best) + " against " + c.value(q.baseline) + " of " + c.base() + " " +
                               c.difference(best, q.baseline);
-    others.erase(others.begin());
+    others.erase(leading);
     Claim claim{.winner = {}, .sentence = {}, .leader = best, .claims = true};
-    if (c.beats_all(best, others)) {
+    const auto unbeaten = c.unbeaten(best, others);
+    if (!unbeaten) {
         claim.winner = names[best];
         claim.sentence = names[best] + " has the best " + c.info.label + proof;
         if (!others.empty())
@@ -124,7 +130,7 @@ Claim claim_of(const Measured& m, const std::vector<VariantResult>& results, con
                 " and " + c.value(others[0]) + " of " + names[others[0]] + " " + c.difference(best, others[0]);
     } else {
         claim.sentence = names[best] + " has a better " + c.info.label + " than " + c.base() + proof +
-                         "; no winner is named, as " + names[others[0]] + " with " + c.value(others[0]) +
+                         "; no winner is named, as " + names[*unbeaten] + " with " + c.value(*unbeaten) +
                          " is not shown to be worse";
     }
     if (const std::string beside = c.beside(best); !beside.empty())

@@ -129,6 +129,23 @@ TEST(Conclusion, NamesAWinnerOnlyWhereTheNextOneIsShownToBeWorse) {
     EXPECT_THAT(tied.sentence, HasSubstr("no winner is named, as faster with 90.0 ms is not shown to be worse"));
 }
 
+// Its mean is the best by one repeat alone.
+TEST(Conclusion, NamesTheVariantThatIsShownToBeBetterBesideOneWhoseMeanIsLower) {
+    auto steady = runs_with(50, 8, 1), varying = runs_with(70, 8, 2);
+    for (size_t repeat = 0; repeat < varying.size(); ++repeat)
+        for (RequestRecord& r : varying[repeat].requests)
+            r.finish_ns = repeat < 4 ? r.arrival_ns + 10 * kMs : r.finish_ns + 60 * kMs;
+    const std::vector<Contestant> three{{"slow", {}}, {"steady", {}}, {"varying", {}}};
+    const Conclusion c = conclude(all_runs(all_runs(runs_with(70, 8, 0), steady), varying), three, kE2e, {});
+    ASSERT_EQ(difference_of(c.results[1].comparison, "e2e_mean").verdict, Verdict::kBetter);
+    ASSERT_EQ(difference_of(c.results[2].comparison, "e2e_mean").verdict, Verdict::kNoDifference);
+    ASSERT_LT(value_of(c.results[2].metrics, "e2e_mean"), value_of(c.results[1].metrics, "e2e_mean"));
+    EXPECT_EQ(c.winner, "");
+    EXPECT_TRUE(c.claims);
+    EXPECT_THAT(c.sentence, HasSubstr("steady has a better E2E mean than slow: 8"));
+    EXPECT_THAT(c.sentence, HasSubstr("no winner is named, as varying with "));
+}
+
 // The two best differ by 1 ms on average: more than 0 at 95 % alone, not at the level for a choice among three.
 TEST(Conclusion, NamesNoWinnerByAnIntervalThatContains0) {
     auto best = runs_with(50, 8, 1), next = runs_with(50, 8, 2);
