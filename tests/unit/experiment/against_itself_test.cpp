@@ -47,5 +47,20 @@ TEST(FalseRates, CountExperimentsVerdictsAndIntervals) {
     EXPECT_THAT(rates.text(), HasSubstr("1 experiments had fewer than 5 independent repeats and are not counted"));
 }
 
+TEST(FalseRates, CountNoVerdictThatTooFewRepeatsOfAMetricGive) {
+    auto base = runs_with(50, 8, 0), copy = runs_with(50, 8, 1);
+    for (auto* runs : {&base, &copy})
+        for (size_t r = 3; r < 8; ++r)
+            for (RequestRecord& request : (*runs)[r].requests) { // of one token each: they have no TPOT
+                request.token_ns.resize(1);
+                request.output.resize(1);
+            }
+    FalseRates rates;
+    rates.add(conclude(all_runs(base, copy), {{"copy 1", {}}, {"copy 2", {}}}, question_of(0, {"e2e_mean", "tpot_p50"}),
+                       {}));
+    EXPECT_THAT(rates.text(), HasSubstr("a false verdict somewhere: 0 of 1 experiments"));
+    EXPECT_THAT(rates.text(), HasSubstr("false verdicts among all: 0 of 1, 0 %"));
+}
+
 }  // namespace
 }  // namespace patchbay::experiment
