@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "experiment/conclusion.hpp"
+#include "experiment/run_metrics.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -13,16 +14,27 @@ bool arrives_steadily(const VariantSpec& v) {
            std::holds_alternative<GammaArrivals>(a) || std::holds_alternative<TraceArrivals>(a);
 }
 
+std::string why_all_of(const WorkloadSource::Plan& plan) {
+    if (plan.size() < kRequestsForWindow)
+        return "a run has fewer than " + std::to_string(kRequestsForWindow) + " requests";
+    for (uint32_t i = 0; i < plan.size(); ++i)
+        if (plan.follows(i)) return "requests wait for one another";
+    const TimeSpan whole = planned_span(plan, CountingWindow{}), middle = planned_span(plan, kSteadyWindow);
+    if (whole.from_ns == whole.until_ns) return "requests of a run arrive all at once";
+    for (uint32_t i = 0; i < plan.size(); ++i)
+        if (middle.has(plan.arrival_ns(i))) return "";
+    return "nothing arrives in the middle of a run";
+}
+
 // Empty: nothing, and the middle is taken.
 std::string why_all(const ExperimentSpec& spec, const Workloads& workloads) {
     if (!std::ranges::all_of(spec.variants, arrives_steadily)) return "arrivals are not steady";
-    for (const WorkloadSource& source : workloads.different()) {
-        const WorkloadSource::Plan plan = source.plan(spec.seed, 0);
-        if (plan.size() < kRequestsForWindow)
-            return "a run has fewer than " + std::to_string(kRequestsForWindow) + " requests";
-        for (uint32_t i = 0; i < plan.size(); ++i)
-            if (plan.follows(i)) return "requests wait for one another";
-    }
+    const bool recorded = std::ranges::any_of(
+        spec.variants, [](const auto& v) { return std::holds_alternative<TraceArrivals>(v.workload.arrivals); });
+    const uint32_t repeats = recorded ? spec.repeats : 1; // drawn times are as steady in each
+    for (const WorkloadSource& source : workloads.different())
+        for (uint32_t r = 0; r < repeats; ++r)
+            if (std::string why = why_all_of(source.plan(spec.seed, r)); !why.empty()) return why;
     return "";
 }
 

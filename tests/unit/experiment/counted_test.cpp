@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "experiment/run_metrics.hpp"
 #include "experiment/spec_load.hpp"
 
@@ -54,6 +57,28 @@ TEST(WindowRule, CountsAllOfAnyOtherTrafficAndSaysWhy) {
     EXPECT_EQ(all(workload("  arrivals: {poisson: {rate: 1}}\n") +
                   "variants: {a: {}, b: {workload.arrivals: all_at_once}}\n"),
               "arrivals are not steady)");
+}
+
+TEST(WindowRule, CountsAllOfATraceWhoseRowsComeAtOneTimeOrAtItsEnds) {
+    const std::string file = testing::TempDir() + "at_one_time.csv";
+    const auto why = [&](const std::vector<int>& seconds) { // two repeats of half the rows each
+        std::ofstream out(file);
+        out << "arrived_at,num_prefill_tokens,num_decode_tokens\n";
+        for (const int s : seconds) out << s << ",4,2\n";
+        out.close();
+        const Ruled r = ruled("repeats: 2\nworkload: {prompts: {trace: {path: " + file + "}}}\n");
+        std::filesystem::remove(file);
+        return r.spec.window ? "" : r.text.substr(r.text.find("auto; ") + 6);
+    };
+    std::vector<int> steady, at_once, at_its_ends;
+    for (int i = 0; i < 120; ++i) {
+        steady.push_back(i);
+        at_once.push_back(i < 60 ? i : 60); // the second repeat's
+        at_its_ends.push_back(i < 60 ? i : i < 90 ? 60 : 100);
+    }
+    EXPECT_EQ(why(steady), "");
+    EXPECT_EQ(why(at_once), "requests of a run arrive all at once)");
+    EXPECT_EQ(why(at_its_ends), "nothing arrives in the middle of a run)");
 }
 
 TEST(WindowRule, LeavesWhatTheFileSays) {
