@@ -22,15 +22,14 @@ std::optional<Load> load_of(const RunRecord& run, const TimeSpan& span) {
         arrivals.push_back(static_cast<double>(r.arrival_ns) * kSecondsPerNs);
         waits.push_back(static_cast<double>(r.token_ns.front() - r.arrival_ns) * kSecondsPerNs);
     }
-    if (arrivals.size() < kRequests || run.duration_ns == 0) return std::nullopt;
+    if (arrivals.size() < kRequests || run.duration_ns == 0 || span.seconds() == 0) return std::nullopt;
     const auto [first, last] = std::minmax_element(arrivals.begin(), arrivals.end());
     if (*first == *last) return std::nullopt;
     Load out;
     const auto n = static_cast<double>(arrivals.size());
     out.offered = (n - 1) / (*last - *first);
     const auto ended = [&](const RequestRecord& r) { return r.completed() && span.has(r.finish_ns); };
-    out.served = static_cast<double>(std::ranges::count_if(run.requests, ended)) /
-                 (static_cast<double>(span.until_ns - span.from_ns) * kSecondsPerNs);
+    out.served = static_cast<double>(std::ranges::count_if(run.requests, ended)) / span.seconds();
     const double arrival = mean_of(arrivals), wait = mean_of(waits);
     double both = 0, squares = 0;
     for (size_t i = 0; i < arrivals.size(); ++i) {
@@ -47,7 +46,7 @@ std::vector<std::string> overload_notices(const std::vector<RunSummary>& runs,
     for (size_t v = 0; v < contestants.size(); ++v) {
         std::vector<double> growths, offered, served;
         for (const RunSummary& run : runs) {
-            const auto load = run.variant == v && run.counts() ? run.load : std::nullopt;
+            const auto load = run.variant == v && run.counts() && !run.rate ? run.load : std::nullopt;
             if (!load) continue;
             growths.push_back(load->growth);
             offered.push_back(load->offered);

@@ -40,6 +40,7 @@ struct SwapOutcome { // of what `at` asked for
 struct TimeSpan { // in ns since the start of a run, ends included
     uint64_t from_ns = 0, until_ns = ~uint64_t{0};
     bool has(uint64_t at_ns) const { return from_ns <= at_ns && at_ns <= until_ns; }
+    double seconds() const { return until_ns > from_ns ? static_cast<double>(until_ns - from_ns) * 1e-9 : 0; }
 };
 
 enum class RunEnd { kComplete, kInterrupted, kFailed };

@@ -77,7 +77,9 @@ TimeSpan span_of(const CountingWindow& window, uint64_t first_ns, uint64_t last_
 TimeSpan counted_span(const RunRecord& run, const std::optional<CountingWindow>& window) {
     if (!window || run.requests.empty()) return {0, run.duration_ns};
     const auto [first, last] = std::ranges::minmax_element(run.requests, {}, &RequestRecord::arrival_ns);
-    return span_of(*window, first->arrival_ns, last->arrival_ns);
+    TimeSpan span = span_of(*window, first->arrival_ns, last->arrival_ns);
+    span.until_ns = std::min(span.until_ns, run.duration_ns); // beyond it nothing happens that rates could count
+    return span;
 }
 
 TimeSpan planned_span(const Requests& requests, const std::optional<CountingWindow>& window) {
@@ -144,7 +146,7 @@ std::vector<double> metrics_of(const RunRecord& run, const Slo& slo, const TimeS
         t.cached += r.cached_tokens;
         t.preemptions += r.preemptions;
     }
-    const double seconds = static_cast<double>(span.until_ns - span.from_ns) * kSecondsPerNs;
+    const double seconds = span.seconds();
     const auto rate = [&](double n) { return seconds > 0 ? n / seconds : kNoValue; };
     const bool judged = slo.any() && t.arrived > 0, whole = !counts;
     std::vector<double> out{rate(t.output), rate(t.served_prompt + t.output), rate(t.served), t.offered()};

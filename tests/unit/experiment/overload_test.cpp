@@ -51,6 +51,9 @@ TEST(Overload, NeedsMoreThanOneRunAndGrowthThatMatters) {
     auto invalid = run_of(0, 0, 50, 25);
     invalid.faults = {"a fault"};
     EXPECT_THAT(notices({invalid, run_of(0, 1, 50, 25)}, {{"one", {}}}), IsEmpty());
+    auto search = run_of(0, 0, 50, 25), higher = run_of(0, 1, 50, 26);
+    search.rate = higher.rate = 64; // which looks for the rate that is too high
+    EXPECT_THAT(notices({search, higher}, {{"one", {}}}), IsEmpty());
 }
 
 TEST(Overload, IsNothingThatArrivalsAllAtOnceShow) {

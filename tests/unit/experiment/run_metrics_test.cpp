@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "experiment/overload.hpp"
 #include "made_up_runs.hpp"
 
 namespace patchbay::experiment {
@@ -96,6 +97,18 @@ TEST(RunMetrics, OfAWindowAreOfWhatArrivesInItAndOfWhatHappensInIt) {
     const TimeSpan seconds = counted_span(run, CountingWindow{{0.25, false}, {1, true}});
     EXPECT_EQ(seconds.from_ns, 250 * kMs);
     EXPECT_EQ(seconds.until_ns, 900 * kMs);
+}
+
+TEST(RunMetrics, OfAWindowInSecondsEndWithTheRun) {
+    const RunRecord run = run_of({request(0, {100, 200}), request(500, {600, 1000})}, 1000);
+    const TimeSpan longer = counted_span(run, CountingWindow{{0, true}, {60, false}});
+    EXPECT_EQ(longer.until_ns, 1000 * kMs);
+    EXPECT_DOUBLE_EQ(value_of(metrics_of(run, {}, longer), "output_throughput"), 4);
+    const TimeSpan later = counted_span(run, CountingWindow{{30, false}, {1, true}});
+    const auto v = metrics_of(run, {100, {}, {}}, later);
+    for (const char* name : {"output_throughput", "request_throughput", "goodput_rate", "ttft_mean", "goodput_share"})
+        EXPECT_TRUE(std::isnan(value_of(v, name))) << name << " of nothing";
+    EXPECT_FALSE(load_of(run, later));
 }
 
 TEST(RunMetrics, CountTokensOfAllOutputsOfARequest) {
