@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -13,7 +14,7 @@
 namespace patchbay::experiment {
 namespace {
 
-std::string whole(const char* file) {
+std::string whole(const std::string& file) {
     std::ifstream in(file);
     return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
@@ -64,6 +65,21 @@ std::optional<CpuTimes> cpu_times_of(const std::string& proc_stat) {
     return out;
 }
 
+std::optional<ProcessUse> process_use_of(const std::string& proc_pid_stat) {
+    constexpr int kBetween = 9; // fields
+    const size_t name_end = proc_pid_stat.rfind(')'); // a name may hold anything
+    if (name_end == proc_pid_stat.npos) return std::nullopt;
+    std::istringstream in(proc_pid_stat.substr(name_end + 1));
+    std::string state, between;
+    ProcessUse out;
+    in >> state >> out.parent;
+    for (int i = 0; i < kBetween; ++i) in >> between;
+    double user = 0, system = 0;
+    if (!(in >> user >> system)) return std::nullopt;
+    out.ticks = user + system;
+    return out;
+}
+
 CpuUse use_between(const CpuTimes& before, const CpuTimes& after, double own_ticks) {
     const double all = static_cast<double>(after.all) - static_cast<double>(before.all);
     if (all <= 0) return {};
@@ -75,14 +91,27 @@ CpuUse use_between(const CpuTimes& before, const CpuTimes& after, double own_tic
     return out;
 }
 
-CpuWatch::CpuWatch() : before_(cpu_times_of(whole("/proc/stat"))), own_ticks_(own_ticks()) {
+CpuWatch::CpuWatch(pid_t keeper)
+    : keeper_(keeper), before_(cpu_times_of(whole("/proc/stat"))), ticks_(experiment_ticks(keeper)) {
     load_average_ = std::strtod(whole("/proc/loadavg").c_str(), nullptr);
+}
+
+double experiment_ticks(pid_t keeper) {
+    double out = own_ticks();
+    std::error_code error;
+    for (std::filesystem::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
+        const std::string name = at->path().filename().string();
+        if (name.find_first_not_of("0123456789") != name.npos) continue;
+        const auto use = process_use_of(whole("/proc/" + name + "/stat"));
+        if (use && (use->parent == getpid() || (keeper > 0 && name == std::to_string(keeper)))) out += use->ticks;
+    }
+    return out;
 }
 
 std::optional<CpuUse> CpuWatch::use() const {
     const auto after = cpu_times_of(whole("/proc/stat"));
     if (!before_ || !after) return std::nullopt;
-    CpuUse out = use_between(*before_, *after, own_ticks() - own_ticks_);
+    CpuUse out = use_between(*before_, *after, experiment_ticks(keeper_) - ticks_);
     out.load_average = load_average_;
     out.mhz = mean_mhz();
     return out;

@@ -1,6 +1,10 @@
 #include "experiment/disturbance.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <ctime>
 
 #include "experiment/cpu_use.hpp"
 
@@ -20,6 +24,46 @@ TEST(CpuUse, IsTheShareOfTheTimeBetweenTwoReadings) {
     EXPECT_EQ(use_between(*before, *before, 0).steal, 0);
     EXPECT_FALSE(cpu_times_of("cpu0 1 2 3 4 5 6 7 8"));
     EXPECT_FALSE(cpu_times_of("cpu 1 2 3"));
+}
+
+TEST(CpuUse, OfAProcessIsItsUserAndSystemTime) {
+    const auto use = process_use_of("812 (a) b (c) S 77 812 700 0 -1 4194560 900 5 1 0 120 30 400 500 20 0 3 0 99\n");
+    ASSERT_TRUE(use);
+    EXPECT_EQ(use->parent, 77);
+    EXPECT_DOUBLE_EQ(use->ticks, 150) << "without that of children that ended";
+    EXPECT_FALSE(process_use_of(""));
+    EXPECT_FALSE(process_use_of("1 (init) S 0 1"));
+}
+
+void work_for(double seconds) { // of CPU time
+    const std::clock_t begun = std::clock();
+    while (static_cast<double>(std::clock() - begun) < seconds * CLOCKS_PER_SEC) {
+    }
+}
+
+// What the process that stores the rows takes, and what ranks take, is the experiment's own.
+TEST(CpuUse, OfAnExperimentIsThatOfItsProcesses) {
+    constexpr double kWork = 0.2;
+    int up[2], down[2];
+    ASSERT_EQ(pipe(up) | pipe(down), 0);
+    const double before = experiment_ticks(0);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    work_for(kWork); // both
+    if (child == 0) {
+        const double of_keeper = experiment_ticks(getppid()) - experiment_ticks(0);
+        (void)!write(up[1], &of_keeper, sizeof of_keeper);
+        (void)!read(down[0], up, 1);
+        _exit(0);
+    }
+    double of_keeper = 0;
+    ASSERT_EQ(read(up[0], &of_keeper, sizeof of_keeper), static_cast<ssize_t>(sizeof of_keeper));
+    const double second = static_cast<double>(sysconf(_SC_CLK_TCK));
+    EXPECT_GE(experiment_ticks(0) - before, 1.8 * kWork * second) << "its own and the child's that goes on";
+    EXPECT_GE(of_keeper, 0.9 * kWork * second);
+    (void)!write(down[1], "", 1);
+    waitpid(child, nullptr, 0);
+    for (const int fd : {up[0], up[1], down[0], down[1]}) close(fd);
 }
 
 RunSummary with_share(double share) {
