@@ -5,6 +5,7 @@
 #include "service/run_to_end.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -70,9 +71,10 @@ class Tally {
 class Feed {
   public:
     Feed(DrivenEngine& engine, const Requests& planned, const DriveHooks& hooks, RunRecord& run, Tally& tally,
-         uint64_t start_ns)
-        : engine_(engine), planned_(planned), hooks_(hooks), run_(run), tally_(tally), start_(start_ns),
-          timed_(planned, start_ns), follow_ups_(planned), unfinished_(planned.size()), ids_(planned.size()) {
+         StepNumbers& numbers, uint64_t start_ns)
+        : engine_(engine), planned_(planned), hooks_(hooks), run_(run), tally_(tally), numbers_(numbers),
+          start_(start_ns), timed_(planned, start_ns), follow_ups_(planned), unfinished_(planned.size()),
+          ids_(planned.size()) {
         run.requests.assign(planned.size(), {});
         for (uint32_t i = 0; i < planned.size(); ++i) run.requests[i].arrival_ns = planned.arrival_ns(i);
     }
@@ -136,8 +138,12 @@ class Feed {
         request.priority = planned.priority;
         request.expected_output_tokens = planned.output_tokens;
         request.ends_after = planned.ends_after;
-        request.on_output = [this, i](const engine::RequestOutput& out) {
+        // With candidates an output comes as a whole, in one step, whenever its tokens were made.
+        const engine::SamplingParams& sampling = request.sampling;
+        const bool as_made = sampling.beam_width == 0 && engine::sequences_of(sampling) == sampling.n;
+        request.on_output = [this, i, as_made](const engine::RequestOutput& out) {
             take(run_.requests[i], out, start_);
+            if (as_made) numbers_.got(out.tokens.size());
             if (out.finish != engine::FinishReason::kNone && --unfinished_[i] == 0) end(i);
             if (hooks_.on_output) hooks_.on_output(out);
         };
@@ -165,6 +171,7 @@ class Feed {
     const DriveHooks& hooks_;
     RunRecord& run_;
     Tally& tally_;
+    StepNumbers& numbers_;
     uint64_t start_;
     TimedRequests timed_;
     FollowUps follow_ups_;
@@ -211,16 +218,51 @@ class RowStream {
     std::vector<bool> sent_;
 };
 
+// Those with a time of their own are made at once, each to be taken once.
+class MadeAhead final : public Requests {
+  public:
+    explicit MadeAhead(const Requests& given) : given_(given), made_(given.size()) {
+        for (uint32_t i = 0; i < given.size(); ++i)
+            if (!given.follows(i)) made_[i] = given.make(i);
+    }
+    uint32_t size() const override { return given_.size(); }
+    uint64_t arrival_ns(uint32_t i) const override { return given_.arrival_ns(i); }
+    std::optional<uint32_t> follows(uint32_t i) const override { return given_.follows(i); }
+    PlannedRequest make(uint32_t i) const override {
+        return given_.follows(i) ? given_.make(i) : std::move(made_[i]);
+    }
+    bool any_grammar() const {
+        return std::ranges::any_of(made_, [](const auto& r) { return r.sampling.structured_outputs.has_value(); });
+    }
+
+  private:
+    const Requests& given_;
+    mutable std::vector<PlannedRequest> made_;
+};
+
+constexpr uint64_t kHeadStart = 1'000'000; // ns
+
+// Time 0 for requests that are all added before it: some times what adding them takes, since it must not be past when
+// the first of them arrives.
+uint64_t start_after_adding(const MadeAhead& made, uint64_t making_ns, uint64_t now_ns) {
+    constexpr uint64_t kOfEach = 20'000, kOfGrammar = 1'000'000'000;
+    return now_ns + kHeadStart + making_ns + made.size() * kOfEach + (made.any_grammar() ? kOfGrammar : 0);
+}
+
 }  // namespace
 
-void drive(DrivenEngine& engine, Clock& clock, const Requests& planned, const DriveHooks& hooks, RunRecord& run) {
-    constexpr uint64_t kHeadStart = 1'000'000; // so that the first arrival is not in the past when it is added
-    const uint64_t start = clock.now_ns() + kHeadStart + planned.size() * 1'000;
+void drive(DrivenEngine& engine, Clock& clock, const Requests& given, const DriveHooks& hooks, RunRecord& run) {
     const bool ahead = hooks.feeding == Feeding::kAhead;
+    const uint64_t called_ns = clock.now_ns();
+    std::optional<MadeAhead> made;
+    if (ahead) made.emplace(given);
+    const Requests& planned = made ? static_cast<const Requests&>(*made) : given;
+    const uint64_t now_ns = clock.now_ns(), stands_still = now_ns + kHeadStart + planned.size() * 1'000;
+    const uint64_t start = made ? start_after_adding(*made, now_ns - called_ns, now_ns) : stands_still;
     Tally tally;
-    Feed feed(engine, planned, hooks, run, tally, start);
-    RowStream rows(feed, run, hooks);
     StepNumbers numbers;
+    Feed feed(engine, planned, hooks, run, tally, numbers, start);
+    RowStream rows(feed, run, hooks);
     feed.add_by_time(ahead ? ~uint64_t{0} : clock.now_ns());
     if (hooks.on_start) hooks.on_start(start);
     const auto go_on = [&] {
@@ -243,6 +285,7 @@ void drive(DrivenEngine& engine, Clock& clock, const Requests& planned, const Dr
         report.end_ns = since(report.end_ns, start);
         tally.add(report);
         if (report.end_ns >= hooks.counted.from_ns && report.start_ns <= hooks.counted.until_ns) numbers.add(report);
+        else numbers.leave_out();
         run.steps.push_back(report);
     };
     if (const auto done = service::run_to_end(engine, {go_on, keep}); !done) {

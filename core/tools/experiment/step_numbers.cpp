@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "runner/graph_use.hpp"
 
@@ -99,7 +100,16 @@ double StepNumbers::Level::most() const {
     return std::ranges::max_element(parts_, {}, &Part::value)->value;
 }
 
+void StepNumbers::got(uint64_t tokens) {
+    step_given_ += tokens;
+    step_given_to_ += tokens > 0;
+}
+
+void StepNumbers::leave_out() { step_given_ = step_given_to_ = 0; }
+
 void StepNumbers::add(const StepReport& r) {
+    given_ += std::exchange(step_given_, 0);
+    given_to_ += std::exchange(step_given_to_, 0);
     const auto time = static_cast<double>(r.end_ns - r.start_ns);
     if (time <= 0) return; // nothing can be weighted by it
     steps_ += 1;
@@ -110,7 +120,6 @@ void StepNumbers::add(const StepReport& r) {
     used_slots_ += static_cast<double>(r.token_slots) * time;
     empty_slots_ += static_cast<double>(r.empty_slots) * time;
     lost_ += r.preempted_tokens;
-    sampled_ += r.sampled_tokens;
     drafted_ += r.drafted_tokens;
     accepted_ += r.accepted_tokens;
     calls_ns_.resize(std::size(kCalls));
@@ -141,9 +150,7 @@ std::vector<NamedNumber> StepNumbers::numbers() const {
     if (used_slots_ > 0) add("kv_fragmentation", 100 * empty_slots_ / used_slots_);
     add("recomputed_tokens", static_cast<double>(lost_));
     if (drafted_ > 0) add("acceptance", percent_of(accepted_, drafted_));
-    // Of a sequence that gets tokens in a step, all but one are accepted drafts.
-    if (sampled_ > accepted_)
-        add("tokens_per_step", static_cast<double>(sampled_) / static_cast<double>(sampled_ - accepted_));
+    if (given_to_ > 0) add("tokens_per_step", static_cast<double>(given_) / static_cast<double>(given_to_));
     if (passes_ == 0) return out;
     add("batch_sequences", static_cast<double>(sequences_) / static_cast<double>(passes_));
     add("batch_tokens", static_cast<double>(tokens_) / static_cast<double>(passes_));

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <map>
 
 namespace patchbay::experiment {
@@ -136,6 +137,54 @@ TEST(Drive, RecordsEachTokenSinceTheStartOfTheRun) {
     EXPECT_TRUE(run.valid());
     EXPECT_NEAR(number(run, "kv_mean"), (20.0 + 60 + 60) / 3, 1e-12);
     EXPECT_NEAR(number(run, "kv_max"), 60, 1e-12);
+}
+
+TEST(Drive, BeginsOnceAllRequestsAreAdded) {
+    struct SlowEngine final : DrivenEngine { // each takes it 5 us to take
+        explicit SlowEngine(VirtualClock& of) : clock(of), engine(of) {}
+        Result<engine::RequestId> add_request(engine::Request r) override {
+            clock.advance_ns(5'000);
+            return engine.add_request(std::move(r));
+        }
+        void abort(engine::RequestId id) override { engine.abort(id); }
+        bool has_unfinished() const override { return engine.has_unfinished(); }
+        Result<engine::StepReport> step() override { return engine.step(); }
+        VirtualClock& clock;
+        FakeEngine engine;
+    };
+    struct SlowRequests final : Requests { // and 50 us to make
+        SlowRequests(VirtualClock& of, std::vector<PlannedRequest> given) : clock(of), requests(std::move(given)) {}
+        uint32_t size() const override { return requests.size(); }
+        uint64_t arrival_ns(uint32_t i) const override { return requests.arrival_ns(i); }
+        std::optional<uint32_t> follows(uint32_t i) const override { return requests.follows(i); }
+        PlannedRequest make(uint32_t i) const override {
+            clock.advance_ns(50'000);
+            return requests.make(i);
+        }
+        VirtualClock& clock;
+        GivenRequests requests;
+    };
+    VirtualClock clock;
+    SlowEngine engine(clock);
+    std::vector<std::pair<uint64_t, uint32_t>> arrivals(4000, {0, 1});
+    RunRecord run;
+    experiment::drive(engine, clock, SlowRequests(clock, planned(arrivals)), {}, run);
+    EXPECT_THAT(run.requests.front().token_ns, ElementsAre(10 * kMs)) << "after a step, and no waiting before it";
+    EXPECT_EQ(run.duration_ns, 10 * kMs);
+}
+
+TEST(Drive, CountsTokensBySequenceAndStep) {
+    VirtualClock clock;
+    FakeEngine engine(clock);
+    auto requests = planned({{0, 2}, {0, 2}, {100, 1}});
+    requests[1].sampling.n = 2;
+    RunRecord run;
+    drive(engine, clock, requests, {}, run);
+    EXPECT_DOUBLE_EQ(number(run, "tokens_per_step"), 1);
+    requests[0].sampling.n = 1;
+    requests[0].sampling.best_of = requests[1].sampling.best_of = requests[2].sampling.best_of = 4;
+    drive(engine, clock, requests, {}, run);
+    EXPECT_TRUE(std::isnan(number(run, "tokens_per_step"))) << "of outputs that come as a whole";
 }
 
 TEST(Drive, CountsOnlyStepsOfTheSpan) {
