@@ -58,7 +58,7 @@ def read(db: sqlite3.Connection, variants: list[Variant], runs: list[dict]) -> B
     for run in runs:
         rows = db.execute(
             "SELECT first_token_ns - arrival_ns, finish_ns - arrival_ns, output_tokens, prompt_tokens, tenant, priority,"
-            " class, finish_ns - first_token_ns FROM request WHERE run_id = ? AND counted"
+            " class, substr(token_ns, -8), length(token_ns) / 8, first_token_ns FROM request WHERE run_id = ? AND counted"
             " AND finish_reason IN ('stop', 'length', 'repetition') AND first_token_ns IS NOT NULL",
             (run["id"],),
         ).fetchall()
@@ -112,7 +112,9 @@ def classes_of(requests: dict[int, list[tuple]]) -> dict[str, dict[str, dict[int
             found[kind][group] = {}
             for variant, rows in groups[group].items():
                 ttft = np.array([row[0] for row in rows]) * 1e-6
-                tpot = np.array([row[7] / (row[2] - 1) for row in rows if row[2] > 1]) * 1e-6
+                # Of the first output, as the times are; a request may have others.
+                tpot = np.array([(int.from_bytes(row[7], "little") - row[9]) / (row[8] - 1) for row in rows if row[8] > 1])
+                tpot *= 1e-6
                 found[kind][group][variant] = (
                     len(rows),
                     float(np.quantile(ttft, 0.5)),

@@ -559,6 +559,11 @@ def lost(run: dict) -> str:
     return f"{100 * run['others_share']:.1f} % + {100 * run['steal_share']:.1f} % stolen{clock}"
 
 
+def commit_of(info: dict) -> str:
+    commit = info["git_commit"] or "not known"
+    return commit + ", with changes" if info.get("git_changes") else commit
+
+
 def provenance_section(r: Results) -> str:
     info = r.info
     names = {v.id: v.name for v in r.variants}
@@ -567,7 +572,8 @@ def provenance_section(r: Results) -> str:
         ("memory", fact("memory_bytes", info["memory_bytes"])),
         ("system", f"{info['os']}, {info['kernel']}"),
         ("program", f"patchbay {info['version']}, {info['build']}"),
-        ("commit", info["git_commit"] or "not known"),
+        ("commit", commit_of(info)),
+        ("SHA-256 of the program", info.get("program_sha256") or "not known"),
         ("seed", info["seed"]),
         ("warm-up", f"{info['warmup_requests']} requests before each run, not counted"),
         ("file", info["spec_file"]),

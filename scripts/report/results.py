@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-SCHEMA = 5  # user_version of the databases that this reads
+SCHEMAS = range(5, 7)  # user_version of the databases that this reads
 LATENCIES = ("ttft", "tpot", "itl", "e2e")
 SERIES = ("queue", "kv", "batch")
 BINS = 300  # intervals of a time series
@@ -110,9 +110,9 @@ def open_database(path: Path) -> sqlite3.Connection:
         version = db.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.DatabaseError as error:
         raise BadDatabase(f"{path} is no results database: {error}") from error
-    if version != SCHEMA:
+    if version not in SCHEMAS:
         raise BadDatabase(
-            f"{path} has tables of version {version}, expected {SCHEMA}: another version of patchbay made it"
+            f"{path} has tables of version {version}, expected {SCHEMAS[0]} to {SCHEMAS[-1]}: another version of patchbay made it"
         )
     return db
 
@@ -225,13 +225,6 @@ def classes_of(db: sqlite3.Connection) -> dict:
     return found
 
 
-def wanted_share(db: sqlite3.Connection) -> float | None:
-    """Between the highest share that was too low and the lowest that was enough."""
-    low = db.execute("SELECT max(objective_share) FROM capacity_run WHERE valid AND NOT kept").fetchone()[0]
-    high = db.execute("SELECT min(objective_share) FROM capacity_run WHERE valid AND kept").fetchone()[0]
-    return high if low is None else low if high is None else round((low + high) / 2, 2)
-
-
 def read(path: Path) -> Results:
     with open_database(path) as db:
         info = db.execute("SELECT * FROM experiment").fetchone()
@@ -299,6 +292,6 @@ def read(path: Path) -> Results:
             sweeps.read_sweep(db),
             sweeps.read_searches(db),
             [dict(row) for row in db.execute("SELECT * FROM quality ORDER BY variant_id")],
-            wanted_share(db),
+            dict(info).get("capacity_share"),  # which version 5 does not have
             classes_of(db),
         )

@@ -128,7 +128,7 @@ Measured cut(Measured m, uint32_t repeats) {
 // As `repeats: auto` does: as many as the first ones show to be needed, no more than the plan has.
 Measured of_two_stages(const Plan& plan, uint64_t seed, double effect, Question& q) {
     const Measured all = made_up(plan, seed);
-    const double needed = repeats_needed(cut(all, kFirst), q, effect);
+    const double needed = repeats_needed(cut(all, kFirst), q, effect).repeats;
     const auto repeats = static_cast<uint32_t>(std::min<double>(needed, plan.repeats));
     q.first_stage.reset();
     if (repeats > kFirst) q.first_stage = kFirst;

@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/printable.hpp"
 #include "cli/admin_flags.hpp"
+#include "cli/built_from.hpp"
 #include "cli/interruption.hpp"
 #include "cli/print_error.hpp"
 #include "cli/print_results.hpp"
@@ -21,6 +22,7 @@
 #include "experiment/repeats_table.hpp"
 #include "experiment/results_resume.hpp"
 #include "experiment/run_experiment.hpp"
+#include "experiment/run_process.hpp"
 #include "experiment/spec_load.hpp"
 #include "metrics/server.hpp"
 #include "parallel/launch.hpp"
@@ -105,7 +107,7 @@ fs::path folder_of(const RunOptions& o, const experiment::ExperimentSpec& spec) 
 experiment::ExperimentOptions options_of(const RunOptions& o, const std::string& command) {
     experiment::ExperimentOptions options;
     options.spec_file = o.spec_file;
-    options.source_root = support_folder();
+    options.built_from = built_from();
     options.command = command;
     options.version = PATCHBAY_VERSION;
     options.interrupted = interrupted;
@@ -117,8 +119,7 @@ experiment::ExperimentOptions options_of(const RunOptions& o, const std::string&
     options.control = {o.admin.address, o.admin.token_file};
     // Ranks that mpirun or srun started wait for the process that they know.
     const auto job = parallel::launched([](const char* name) -> const char* { return std::getenv(name); });
-    std::error_code error;
-    if (!o.in_process && job && !*job) options.program = fs::read_symlink("/proc/self/exe", error);
+    if (!o.in_process && job && !*job) options.program = experiment::kThisProgram;
     return options;
 }
 

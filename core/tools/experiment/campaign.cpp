@@ -133,7 +133,7 @@ Job Campaign::job_of(const PreparedVariant& prepared, size_t variant) const {
     return job;
 }
 
-Result<engine::EngineFacts> Campaign::try_variant(const PreparedVariant& prepared, size_t variant) {
+Result<LoadedParts> Campaign::try_variant(const PreparedVariant& prepared, size_t variant) {
     if (here()) return try_one(prepared, around_.registry, around_.prober, around_.clock, around_.world);
     Job job = job_of(prepared, variant);
     job.trial = true;
@@ -188,7 +188,7 @@ RunRecord Campaign::run_here(const PreparedVariants& prepared, const Workloads& 
     auto ran = run_once(around_, variant, source_of, slot, live, traced_.part_of(slot));
     note_for_crashes("");
     if (!ran) return failed(record_for(slot, 0, started), ran.error());
-    for (std::string& what : changes(variant.facts, ran->facts)) ran->record.faults.push_back(std::move(what));
+    for (std::string& what : changes(variant, ran->loaded)) ran->record.faults.push_back(std::move(what));
     return std::move(ran->record);
 }
 
@@ -210,6 +210,7 @@ Result<> Campaign::start(Work& work, Active& run) {
     job.rate = run.slot.rate;
     job.simulated = variant.facts.simulated;
     job.with_text = work.prepared.tokenizer != nullptr;
+    for (const InputFile& file : work.workloads.of(run.slot.variant).files()) job.inputs.push_back(file.sha256);
     job.max_model_len = work.prepared.limits.max_model_len;
     job.vocab_size = work.prepared.limits.vocab_size;
     job.wants_metrics = shown_.metrics != nullptr;
@@ -225,8 +226,8 @@ RunRecord Campaign::record_of(const PreparedVariants& prepared, const Active& ac
     const RunProcess& process = *active.process;
     if (process.ran()) {
         run = process.ran()->record;
-        const engine::EngineFacts& then = prepared.variants[active.slot.variant].facts;
-        for (std::string& what : changes(then, process.ran()->facts)) run.faults.push_back(std::move(what));
+        const PreparedVariant& then = prepared.variants[active.slot.variant];
+        for (std::string& what : changes(then, process.ran()->loaded)) run.faults.push_back(std::move(what));
         run.variant = active.slot.variant;
         run.repeat = active.slot.repeat;
         run.attempt = active.slot.attempt;

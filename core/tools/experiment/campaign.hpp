@@ -36,7 +36,7 @@ class Campaign {
         : around_(around), processes_(processes), shown_(shown), traced_(traced) {}
 
     // What engines of the variants say: see try_out(). [before run_all()]
-    Result<engine::EngineFacts> try_variant(const PreparedVariant&, size_t variant);
+    Result<LoadedParts> try_variant(const PreparedVariant&, size_t variant);
     // Adds to `runs` those of the order that are not in it, which have the positions from `first` on. Ends early if it
     // is interrupted. A run that fails is a record that says why; one that others disturbed takes place again.
     Result<> run_all(const PreparedVariants&, const Workloads&, const std::vector<RunSlot>& order, size_t first,

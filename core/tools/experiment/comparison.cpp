@@ -236,21 +236,24 @@ std::vector<VariantResult> judge(const Measured& m, const Question& q) {
     return results;
 }
 
-double repeats_needed(const Measured& m, const Question& q, double effect) {
+RepeatsNeeded repeats_needed(const Measured& m, const Question& q, double effect) {
     const double tests = static_cast<double>(q.primary.size() * (m.values.size() - 1));
-    double needed = repeats_of(m);
+    RepeatsNeeded needed{.repeats = static_cast<double>(repeats_of(m))};
     for (const size_t metric : q.primary) {
         const MetricColumn column(m, metric);
-        const bool is_share = m.list[metric].unit == "%";
-        if (!column.ratio && !is_share) continue;
+        const bool is_share = m.list[metric].unit == "%", has_size = column.ratio || is_share;
+        bool counts = false;
         const double size = column.ratio ? std::log1p(effect) : 100 * effect;
-        for (size_t v = 0; v < m.values.size(); ++v) {
+        for (size_t v = 0; has_size && v < m.values.size(); ++v) {
             if (v == q.baseline) continue;
             const Paired p = paired(column, q, v, q.baseline);
             if (p.estimate.freedom < 1) continue;
+            counts = true;
             const double deviation = p.estimate.error * std::sqrt(p.estimate.freedom + 1);
-            needed = std::max(needed, values_needed(deviation, p.repeats, size, kAlpha / tests, kPower));
+            needed.repeats =
+                std::max(needed.repeats, values_needed(deviation, p.repeats, size, kAlpha / tests, kPower));
         }
+        if (!counts) needed.left_out.push_back(metric);
     }
     return needed;
 }

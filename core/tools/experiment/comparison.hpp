@@ -57,8 +57,12 @@ struct VariantResult {
 std::vector<VariantResult> judge(const Measured&, const Question&);
 
 // How many repeats the primary metrics need in all for a relative difference of `effect` to be found, by those measured
-// so far; at least these. Of shares in % the difference is that many hundred points; counts are left out.
-double repeats_needed(const Measured&, const Question&, double effect);
+// so far; at least these. Of shares in % the difference is that many hundred points.
+struct RepeatsNeeded {
+    double repeats = 0;
+    std::vector<size_t> left_out{}; // primary metrics that say nothing of it: counts, and those without numbers so far
+};
+RepeatsNeeded repeats_needed(const Measured&, const Question&, double effect);
 
 // How `variant` differs from `other` in a metric, with an interval that is false in alpha of all cases. Not judged.
 Difference difference_between(const Measured&, const Question&, size_t variant, size_t other, size_t metric,

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_file.hpp"
+#include "base/sha256.hpp"
 #include "experiment/traces/lines.hpp"
 
 namespace patchbay::experiment {
@@ -40,9 +41,15 @@ Result<std::string> text_at(const nlohmann::json& object, const std::string& fie
 
 }  // namespace
 
-Result<std::vector<std::string>> read_jsonl_prompts(const std::filesystem::path& path, const std::string& field,
-                                                    const InputLimits& limits) {
-    PB_TRY(const std::string text, read_whole_file(path, limits.file_bytes));
+Result<std::string> read_input(const std::filesystem::path& path, std::vector<InputFile>& files,
+                               const InputLimits& limits) {
+    PB_TRY(std::string text, read_whole_file(path, limits.file_bytes));
+    files.push_back({std::filesystem::absolute(path).lexically_normal().string(), sha256_hex(text)});
+    return text;
+}
+
+Result<std::vector<std::string>> jsonl_prompts(std::string_view text, const std::filesystem::path& path,
+                                               const std::string& field, const InputLimits& limits) {
     std::vector<std::string> prompts;
     Lines lines(text);
     while (const auto line = lines.next()) {
@@ -65,12 +72,6 @@ Result<std::vector<std::string>> read_jsonl_prompts(const std::filesystem::path&
     }
     if (prompts.empty()) return fail(path.string() + ": no prompts in it");
     return prompts;
-}
-
-Result<std::string> read_text(const std::filesystem::path& path, const InputLimits& limits) {
-    PB_TRY(std::string text, read_whole_file(path, limits.file_bytes));
-    if (text.empty()) return fail(path.string() + " is empty");
-    return text;
 }
 
 }  // namespace patchbay::experiment

@@ -3,6 +3,7 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -10,9 +11,14 @@
 
 namespace patchbay::experiment {
 
-// A JSON object a line; `field` is a dotted path to a text in it. Blank lines are passed over.
-Result<std::vector<std::string>> read_jsonl_prompts(const std::filesystem::path&, const std::string& field,
-                                                    const InputLimits& = {});
-Result<std::string> read_text(const std::filesystem::path&, const InputLimits& = {});
+struct InputFile {
+    std::string path, sha256;
+};
+// The whole of it, which is noted in `files`.
+Result<std::string> read_input(const std::filesystem::path&, std::vector<InputFile>& files, const InputLimits& = {});
+
+// A JSON object a line; `field` is a dotted path to a text in it. Blank lines are passed over. path: for errors.
+Result<std::vector<std::string>> jsonl_prompts(std::string_view text, const std::filesystem::path& path,
+                                               const std::string& field, const InputLimits& = {});
 
 }  // namespace patchbay::experiment

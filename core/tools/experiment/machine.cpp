@@ -6,6 +6,9 @@
 
 #include <fstream>
 
+#include "base/json_file.hpp"
+#include "base/sha256.hpp"
+
 namespace patchbay::experiment {
 namespace {
 
@@ -22,23 +25,16 @@ std::string value_in(const char* file, const std::string& key, char separator) {
     return "";
 }
 
-std::string first_line(const std::filesystem::path& file) {
-    std::ifstream in(file);
-    std::string line;
-    std::getline(in, line);
-    return line;
-}
-
-// Read without running git: HEAD is a commit or names a branch.
-std::string commit_of(const std::filesystem::path& root) {
-    const std::string head = root.empty() ? "" : first_line(root / ".git" / "HEAD");
-    constexpr std::string_view kRef = "ref: ";
-    return head.starts_with(kRef) ? first_line(root / ".git" / head.substr(kRef.size())) : head;
+// Not of the file that its name leads to now: a build may have put another one there.
+std::string program_digest() {
+    constexpr uint64_t kMaxBytes = 4ull << 30;
+    const auto bytes = read_whole_file("/proc/self/exe", kMaxBytes);
+    return bytes ? sha256_hex(*bytes) : "";
 }
 
 }  // namespace
 
-MachineFacts machine_facts(const std::filesystem::path& source_root) {
+MachineFacts machine_facts() {
     MachineFacts f;
     f.cpu = value_in("/proc/cpuinfo", "model name", ':');
     f.os = value_in("/etc/os-release", "PRETTY_NAME", '=');
@@ -54,7 +50,7 @@ MachineFacts machine_facts(const std::filesystem::path& source_root) {
 #else
         "gcc " __VERSION__;
 #endif
-    f.commit = commit_of(source_root);
+    f.program_sha256 = program_digest();
     return f;
 }
 

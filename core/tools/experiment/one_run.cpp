@@ -107,13 +107,19 @@ RunRecord record_of(const RunSlot& slot) {
 
 }  // namespace
 
-std::vector<std::string> changes(const engine::EngineFacts& then, const engine::EngineFacts& now) {
+std::vector<std::string> changes(const PreparedVariant& then, const LoadedParts& now) {
     std::vector<std::string> out;
-    if (then.model_identity != now.model_identity) out.push_back("the model changed during the experiment");
-    if (then.draft_model != now.draft_model) out.push_back("the draft model changed during the experiment");
-    for (size_t i = 0; i < now.plugins.size(); ++i)
-        if (i >= then.plugins.size() || then.plugins[i].sha256 != now.plugins[i].sha256)
-            out.push_back(now.plugins[i].kind + " '" + now.plugins[i].name + "' changed during the experiment");
+    if (then.facts.model_identity != now.facts.model_identity)
+        out.push_back("the model changed during the experiment");
+    if (then.facts.draft_model != now.facts.draft_model)
+        out.push_back("the draft model changed during the experiment");
+    const auto compare = [&](const std::vector<host::Identity>& before, const std::vector<host::Identity>& after) {
+        for (size_t i = 0; i < after.size(); ++i)
+            if (i >= before.size() || before[i].sha256 != after[i].sha256)
+                out.push_back(after[i].kind + " '" + after[i].name + "' changed during the experiment");
+    };
+    compare(then.facts.plugins, now.facts.plugins);
+    compare(then.brought_in, now.brought_in);
     return out;
 }
 
@@ -128,7 +134,7 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
     PluginNumbers plugins(listener.wants_metrics() ? &listener : nullptr);
     PB_TRY(const auto engine,
            engine::Engine::create(variant.loaded.config, around.registry, clock, &plugins, &around.world));
-    out.facts = engine->facts();
+    out.loaded.facts = engine->facts();
 
     PB_TRY(const WorkloadSource* const source, source_of(*engine));
     const WorkloadSource::Plan plan = source->plan(spec.seed, slot.repeat);
@@ -139,6 +145,7 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
     const bool noisy = variant.facts.simulated && mine.jitter.any();
     DrivenEngine& driven = noisy ? static_cast<DrivenEngine&>(jittered) : plain;
     PB_TRY(RunSwaps swaps, RunSwaps::prepare(*engine, variant.swaps, around.registry, around.prober));
+    out.loaded.brought_in = swaps.brought_in();
     PB_TRY(const auto control, control_of(around, variant, slot, *engine));
 
     DriveHooks hooks = plain_hooks(around, control.get());
@@ -161,7 +168,7 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
             traced = engine->write_trace(trace_file, {mine.name, static_cast<uint32_t>(slot.variant), start_ns});
     };
     listener.on_engine(engine->facts());
-    const CpuWatch cpu;
+    const CpuWatch cpu(around.keeper);
     drive(driven, clock, requests, hooks, run);
     if (!variant.facts.simulated) run.cpu_use = cpu.use();
     for (NamedNumber& n : plugins.numbers()) run.numbers.push_back(std::move(n));
@@ -170,7 +177,7 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
     swaps.write(run);
     if (control)
         for (const std::string& change : control->end()) run.faults.push_back("changed by hand: " + change);
-    for (std::string& what : fallbacks(variant.loaded.config, out.facts)) run.faults.push_back(std::move(what));
+    for (std::string& what : fallbacks(variant.loaded.config, out.loaded.facts)) run.faults.push_back(std::move(what));
     return out;
 }
 

@@ -1,6 +1,8 @@
 // One run of one variant, on an engine of its own. The same in the process of the experiment and in one that was
 // started for it.
 #pragma once
+#include <sys/types.h>
+
 #include <functional>
 
 #include "experiment/drive.hpp"
@@ -35,11 +37,12 @@ struct RunSurroundings {
     MakeRunControl make_control{};     // empty: none
     ControlChoice control{};
     std::vector<std::string> plugin_dirs{}; // of what is brought in by it
+    pid_t keeper = 0; // the process that stores what happens; 0: this one
 };
 
 struct RanOnce {
     RunRecord record;
-    engine::EngineFacts facts{}; // before any swap
+    LoadedParts loaded{};
 };
 
 // Where the workload comes from, once the engine is there.
@@ -50,6 +53,6 @@ Result<RanOnce> run_once(const RunSurroundings&, const PreparedVariant&, const S
                          const std::string& trace_file = {});
 
 // What is loaded in a run must be what was loaded when the experiment began.
-std::vector<std::string> changes(const engine::EngineFacts& then, const engine::EngineFacts& now);
+std::vector<std::string> changes(const PreparedVariant& then, const LoadedParts& now);
 
 }  // namespace patchbay::experiment

@@ -117,7 +117,7 @@ Result<PreparedVariant> prepare_variant(const ExperimentSpec& spec, size_t varia
     own.set("warmup.requests", config::Node::scalar(std::to_string(v.warmup_requests)));
     own.set("simulation.step_jitter", config::Node::scalar(config::print_float(v.jitter.step_jitter)));
     own.set("simulation.run_jitter", config::Node::scalar(config::print_float(v.jitter.run_jitter)));
-    return PreparedVariant{v.name, std::move(patch), *std::move(loaded), std::move(own), std::move(swaps), {}, {}};
+    return PreparedVariant{v.name, std::move(patch), *std::move(loaded), std::move(own), std::move(swaps), {}, {}, {}};
 }
 
 Result<PreparedVariants> prepare_variants(const ExperimentSpec& spec, const host::Registry& registry) {
@@ -168,21 +168,22 @@ std::vector<std::string> explained_paths(const std::vector<std::string>& declare
     return out;
 }
 
-Result<engine::EngineFacts> try_one(const PreparedVariant& variant, const host::Registry& registry,
-                                    host::Prober& prober, Clock& clock, parallel::World& world) {
+Result<LoadedParts> try_one(const PreparedVariant& variant, const host::Registry& registry, host::Prober& prober,
+                            Clock& clock, parallel::World& world) {
     PB_TRY(const auto engine, engine::Engine::create(variant.loaded.config, registry, clock, nullptr, &world));
     engine::EngineFacts facts = engine->facts();
     PB_TRY(const auto swaps, RunSwaps::prepare(*engine, variant.swaps, registry, prober));
-    return facts;
+    return LoadedParts{std::move(facts), swaps.brought_in()};
 }
 
 Result<> try_out(PreparedVariants& prepared, const TryOne& try_one) {
     prepared.limits = {~0u, ~0u};
     for (size_t v = 0; v < prepared.variants.size(); ++v) {
         PreparedVariant& e = prepared.variants[v];
-        auto facts = try_one(v);
-        if (!facts) return fail("variant '" + e.name + "': " + facts.error());
-        e.facts = *std::move(facts);
+        auto tried = try_one(v);
+        if (!tried) return fail("variant '" + e.name + "': " + tried.error());
+        e.facts = std::move(tried->facts);
+        e.brought_in = std::move(tried->brought_in);
         prepared.limits.max_model_len = std::min(prepared.limits.max_model_len, e.facts.max_model_len);
         prepared.limits.vocab_size = std::min(prepared.limits.vocab_size, e.facts.vocab_size);
     }
@@ -210,15 +211,16 @@ Result<> try_out(PreparedVariants& prepared, const TryOne& try_one) {
 
 std::string facts_json(const engine::EngineFacts& f) { return facts_of(f).dump(); }
 
-std::string plugins_json(const engine::EngineFacts& f) {
+std::string plugins_json(const PreparedVariant& v) {
     Json list = Json::array();
-    for (const host::Identity& p : f.plugins)
-        list.push_back({{"kind", p.kind},
-                        {"name", p.name},
-                        {"version", p.version},
-                        {"sha256", p.sha256},
-                        {"build", p.build},
-                        {"path", p.path}});
+    for (const auto* part : {&v.facts.plugins, &v.brought_in})
+        for (const host::Identity& p : *part)
+            list.push_back({{"kind", p.kind},
+                            {"name", p.name},
+                            {"version", p.version},
+                            {"sha256", p.sha256},
+                            {"build", p.build},
+                            {"path", p.path}});
     return list.dump();
 }
 

@@ -17,6 +17,11 @@
 
 namespace patchbay::experiment {
 
+struct LoadedParts {
+    engine::EngineFacts facts{};              // before any swap
+    std::vector<host::Identity> brought_in{}; // by swaps of `at`
+};
+
 struct PreparedVariant {
     std::string name;
     config::Node patch;                         // with `at`, where it has that
@@ -24,8 +29,8 @@ struct PreparedVariant {
     config::Node own_keys;                      // in effect: workload, warmup, simulation
     std::vector<SwapTask> swaps;                // in each of its runs
     engine::EngineFacts facts{};                // once tried
+    std::vector<host::Identity> brought_in{};   // likewise, by `swaps`
     std::vector<ConfigDifference> differences;  // from the baseline, once tried
-
 };
 
 struct PreparedVariants {
@@ -39,9 +44,8 @@ struct PreparedVariants {
 Result<PreparedVariants> prepare_variants(const ExperimentSpec&, const host::Registry&);
 Result<PreparedVariant> prepare_variant(const ExperimentSpec&, size_t variant, const host::Registry&);
 // What an engine of a variant says, once made; its swaps were prepared too.
-Result<engine::EngineFacts> try_one(const PreparedVariant&, const host::Registry&, host::Prober&, Clock&,
-                                    parallel::World&);
-using TryOne = std::function<Result<engine::EngineFacts>(size_t variant)>;
+Result<LoadedParts> try_one(const PreparedVariant&, const host::Registry&, host::Prober&, Clock&, parallel::World&);
+using TryOne = std::function<Result<LoadedParts>(size_t variant)>;
 // Tries each once, and fills in what that shows.
 Result<> try_out(PreparedVariants&, const TryOne&);
 
@@ -50,6 +54,6 @@ FlatTree effective_tree(const config::Loaded&, const engine::EngineFacts&);
 std::vector<std::string> explained_paths(const std::vector<std::string>& declared);
 
 std::string facts_json(const engine::EngineFacts&);
-std::string plugins_json(const engine::EngineFacts&);
+std::string plugins_json(const PreparedVariant&);
 
 }  // namespace patchbay::experiment

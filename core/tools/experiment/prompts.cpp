@@ -1,8 +1,8 @@
 #include "experiment/prompts.hpp"
 
 #include <algorithm>
-
-#include "experiment/input_files.hpp"
+#include <functional>
+#include <set>
 
 namespace patchbay::experiment {
 namespace {
@@ -25,7 +25,8 @@ Result<PromptSource> PromptSource::open(const WorkloadSpec& spec, const text::To
     if (s.plain_ids_.empty()) return fail("workload: the tokenizer has only special tokens");
     if (const auto* p = std::get_if<JsonlPrompts>(&spec.prompts)) {
         PB_CHECK(needs_tokenizer(tokenizer, "a file of prompts"));
-        PB_TRY(const auto texts, read_jsonl_prompts(p->path, p->field));
+        PB_TRY(const std::string file, read_input(p->path, s.files_));
+        PB_TRY(const auto texts, jsonl_prompts(file, p->path, p->field));
         for (const std::string& text : texts) {
             s.prompts_.push_back(tokenizer->encode(text));
             if (s.prompts_.back().empty())
@@ -33,7 +34,8 @@ Result<PromptSource> PromptSource::open(const WorkloadSpec& spec, const text::To
         }
     } else if (const auto* t = std::get_if<TextPrompts>(&spec.prompts)) {
         PB_CHECK(needs_tokenizer(tokenizer, "a text file"));
-        PB_TRY(const std::string text, read_text(t->path));
+        PB_TRY(const std::string text, read_input(t->path, s.files_));
+        if (text.empty()) return fail(t->path.string() + " is empty");
         s.text_ = tokenizer->encode(text);
         s.lengths_ = std::make_shared<LengthSource>(t->tokens);
     } else if (const auto* y = std::get_if<SyntheticPrompts>(&spec.prompts)) {
@@ -49,7 +51,8 @@ Result<PromptSource> PromptSource::open(const WorkloadSpec& spec, const text::To
 }
 
 Result<> PromptSource::open_trace(const TracePrompts& given, const text::Tokenizer* tokenizer) {
-    PB_TRY(trace_, read_trace(given.path, given.options));
+    PB_TRY(const std::string file, read_input(given.path, files_));
+    PB_TRY(trace_, parse_trace(file, given.path.string(), given.options));
     if (trace_.left_out > 0)
         notices_.push_back(std::to_string(trace_.left_out) + " entries of " + given.path.string() +
                            " hold no request (they failed, or have no answer) and are left out");
@@ -99,6 +102,25 @@ uint32_t PromptSource::length(const Draws& draws, const std::vector<uint32_t>& o
     return lengths_->draw(draws, Purpose::kPromptLength, i);
 }
 
+void PromptSource::leave_unused(std::vector<bool> used, uint32_t most) {
+    const std::set<TokenIds> texts = [&] { // the same text may be in a file twice
+        std::set<TokenIds> out;
+        for (size_t i = 0; i < prompts_.size(); ++i)
+            if (used[i]) out.insert(prompts_[i]);
+        return out;
+    }();
+    for (size_t i = 0; i < prompts_.size(); ++i) used[i] = used[i] || texts.contains(prompts_[i]);
+    made_up_ = std::ranges::all_of(used, std::identity());
+    const auto leave = [&](auto& all) {
+        size_t kept = 0;
+        for (size_t i = 0; i < all.size() && kept < most; ++i)
+            if (made_up_ || !used[i]) std::swap(all[kept++], all[i]);
+        all.resize(kept);
+    };
+    leave(prompts_);
+    leave(trace_.rows);
+}
+
 void PromptSource::append_random(TokenIds& ids, const Draws& draws, Purpose purpose, uint64_t number,
                                  uint32_t tokens) const {
     PhiloxBlock block{};
@@ -117,7 +139,7 @@ void PromptSource::append_blocks(TokenIds& ids, const Draws& draws, const TraceR
 TokenIds PromptSource::prompt(const Draws& draws, const std::vector<uint32_t>& order, uint32_t i, const TraceRow* row,
                               uint32_t tokens) const {
     TokenIds ids;
-    if (!prompts_.empty()) {
+    if (!prompts_.empty() && !made_up_) {
         const auto& whole = prompts_[order[i % order.size()]];
         return {whole.begin(), whole.begin() + std::min<std::ptrdiff_t>(tokens, std::ssize(whole))};
     }
@@ -126,7 +148,7 @@ TokenIds PromptSource::prompt(const Draws& draws, const std::vector<uint32_t>& o
         for (uint64_t k = 0; k < tokens; ++k) ids.push_back(text_[(offset + k) % text_.size()]);
         return ids;
     }
-    if (row && row->content == PromptContent::kIds) {
+    if (row && row->content == PromptContent::kIds && !made_up_) {
         const auto begin = trace_.ids.begin() + static_cast<std::ptrdiff_t>(row->first);
         ids.assign(begin, begin + std::min(tokens, row->count));
     } else if (row && row->content == PromptContent::kBlocks) {
@@ -140,7 +162,7 @@ TokenIds PromptSource::prompt(const Draws& draws, const std::vector<uint32_t>& o
 
 TokenIds PromptSource::answer(const Draws& draws, uint32_t i, const TraceRow* row, uint32_t tokens) const {
     TokenIds ids;
-    if (row && row->has_answer) {
+    if (row && row->has_answer && !made_up_) {
         const auto begin = trace_.ids.begin() + static_cast<std::ptrdiff_t>(row->first + row->count);
         const auto there = std::min<std::ptrdiff_t>(trace_.ids.end() - begin, row->output_tokens);
         ids.assign(begin, begin + std::min<std::ptrdiff_t>(tokens, there));

@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "experiment/draws.hpp"
+#include "experiment/input_files.hpp"
 #include "experiment/spec.hpp"
 #include "text/tokenizer.hpp"
 
@@ -36,7 +37,12 @@ class PromptSource {
     TokenIds prefix(const Draws&, uint32_t s) const;
     uint32_t prefix_length(const Draws&, uint32_t s) const;
 
+    // Leaves the first `most` of a file's prompts or of the trace's rows that are not used; where all are, the first
+    // ones with random tokens in their place. Requests of the same kind, that are none of the others.
+    void leave_unused(std::vector<bool> used, uint32_t most);
+
     const std::vector<std::string>& notices() const { return notices_; }
+    const std::vector<InputFile>& files() const { return files_; } // that were read
 
   private:
     Result<> open_trace(const TracePrompts&, const text::Tokenizer*);
@@ -51,8 +57,10 @@ class PromptSource {
     TokenIds text_;                 // of a text file
     TokenIds plain_ids_;            // ids that random prompts are made of
     Trace trace_;
+    bool made_up_ = false; // of prompts and rows only the lengths are taken
     std::shared_ptr<const LengthSource> lengths_, prefix_lengths_, prefix_choice_;
     std::vector<std::string> notices_;
+    std::vector<InputFile> files_;
 };
 
 }  // namespace patchbay::experiment

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/json_file.hpp"
+#include "base/sha256.hpp"
 #include "experiment/conclusion.hpp"
 #include "experiment/table_text.hpp"
 #include "service/run_to_end.hpp"
@@ -13,11 +14,12 @@ namespace {
 
 using Tokens = std::vector<engine::TokenId>;
 
-Result<Tokens> read_tokens(const engine::Engine& engine, const QualityCheck& check) {
+Result<Tokens> read_tokens(const engine::Engine& engine, const QualityCheck& check, std::string& sha256) {
     constexpr uint64_t kBytes = 1ull << 30, kBytesPerToken = 16;
     const auto tokenizer = engine.tokenizer();
     if (!tokenizer) return fail("quality: the model has no tokenizer for a text");
     PB_TRY(std::string text, read_whole_file(check.text, kBytes));
+    sha256 = sha256_hex(text);
     text.resize(std::min<uint64_t>(text.size(), check.tokens * kBytesPerToken)); // more than so many tokens take
     Tokens tokens = tokenizer->encode(text);
     tokens.resize(std::min<size_t>(tokens.size(), check.tokens));
@@ -92,12 +94,12 @@ double share(uint64_t n, uint64_t of) { return of > 0 ? static_cast<double>(n) /
 
 Result<QualityScores> score_quality(engine::Engine& engine, const QualityCheck& check) {
     if (engine.facts().simulated) return fail("quality: the device computes nothing, so no text can be scored on it");
-    PB_TRY(const Tokens tokens, read_tokens(engine, check));
+    QualityScores scores;
+    PB_TRY(const Tokens tokens, read_tokens(engine, check, scores.text_sha256));
     std::vector<Tokens> windows;
     for (size_t from = 0; from + check.window <= tokens.size(); from += check.window) // whole ones, of one weight each
         windows.emplace_back(tokens.begin() + static_cast<std::ptrdiff_t>(from),
                              tokens.begin() + static_cast<std::ptrdiff_t>(from + check.window));
-    QualityScores scores;
     PB_CHECK(predict(engine, windows, scores));
     PB_CHECK(go_on(engine, windows, check, scores));
     return scores;

@@ -16,6 +16,7 @@ struct QualityScores { // of one variant
     std::vector<double> nats;                          // by window: mean −ln p of its tokens but the first
     std::vector<engine::TokenId> likeliest;          // by predicted token
     std::vector<std::vector<engine::TokenId>> outputs; // greedy, of the beginnings of the first windows
+    std::string text_sha256{};                         // of the file
 };
 
 // The text is cut into windows that know nothing of one another. Fails where the engine computes nothing, has no
@@ -38,7 +39,7 @@ std::string quality_text(const std::vector<QualityResult>&, const std::vector<st
 
 template <class A>
 void fields(A& a, QualityScores& q) {
-    a(q.nats, q.likeliest, q.outputs);
+    a(q.nats, q.likeliest, q.outputs, q.text_sha256);
 }
 
 }  // namespace patchbay::experiment

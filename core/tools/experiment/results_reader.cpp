@@ -59,9 +59,10 @@ Result<Database> open(const std::filesystem::path& file) {
     Database db(raw);
     Query version(db, "PRAGMA user_version");
     if (opened != SQLITE_OK || !version.next()) return fail(file.string() + " is no results database");
-    if (version.integer(0) != kResultsVersion)
+    if (version.integer(0) < kReadableResults || version.integer(0) > kResultsVersion)
         return fail(file.string() + " has tables of version " + version.text(0) + ", expected " +
-                    std::to_string(kResultsVersion) + ": another version of patchbay made it");
+                    std::to_string(kReadableResults) + " to " + std::to_string(kResultsVersion) +
+                    ": another version of patchbay made it");
     return db;
 }
 

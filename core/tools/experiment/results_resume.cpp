@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -148,7 +149,24 @@ nlohmann::json without_paths(const std::string& plugins_json) {
     return plugins;
 }
 
-Result<> check_same(const Reader& db, const std::vector<VariantRow>& variants) {
+Result<> check_program(const Reader& db, const std::string& now) {
+    std::string then;
+    PB_CHECK(db.each("SELECT program_sha256 FROM experiment", [&](const Row& row) { then = row.text(0); }));
+    if (then == now) return {};
+    return fail("the experiment was begun by another build of patchbay, with the SHA-256 " + then.substr(0, 12) +
+                "…, and this one is " + now.substr(0, 12) + "… (run the experiment anew)");
+}
+
+Result<> check_inputs(const Reader& db, const std::vector<InputFile>& now) {
+    std::string changed;
+    PB_CHECK(db.each("SELECT path, sha256 FROM input", [&](const Row& row) {
+        if (std::ranges::find(now, row.text(1), &InputFile::sha256) == now.end()) changed = row.text(0);
+    }));
+    if (changed.empty()) return {};
+    return fail(changed + " is no longer what it was when the experiment began (run the experiment anew)");
+}
+
+Result<> check_variants(const Reader& db, const std::vector<VariantRow>& variants) {
     std::string different;
     size_t count = 0;
     PB_CHECK(db.each("SELECT name, patch_yaml, facts_json, plugins_json FROM variant ORDER BY id", [&](const Row& row) {
@@ -186,10 +204,12 @@ Result<RecordedSpec> recorded_spec(const std::filesystem::path& database) {
     return spec;
 }
 
-Result<std::vector<RunSummary>> recorded_runs(const std::filesystem::path& database,
+Result<std::vector<RunSummary>> recorded_runs(const std::filesystem::path& database, const ExperimentRow& experiment,
                                               const std::vector<VariantRow>& variants, const Counting& counting) {
     PB_TRY(const Reader db, Reader::open(database));
-    PB_CHECK(check_same(db, variants));
+    PB_CHECK(check_variants(db, variants));
+    PB_CHECK(check_inputs(db, experiment.inputs));
+    PB_CHECK(check_program(db, experiment.machine.program_sha256));
     struct Run {
         RunRecord record;
         uint64_t id;

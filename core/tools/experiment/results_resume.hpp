@@ -17,8 +17,9 @@ struct RecordedSpec {
 // Fails if the experiment is complete.
 Result<RecordedSpec> recorded_spec(const std::filesystem::path& database);
 
-// Without those that were interrupted. Fails if the variants are not, in all that was recorded of them, those of then.
-Result<std::vector<RunSummary>> recorded_runs(const std::filesystem::path& database, const std::vector<VariantRow>&,
-                                              const Counting&);
+// Without those that were interrupted. Fails if the program, the files that workloads are read from or the variants are
+// not, in all that was recorded of them, those of then.
+Result<std::vector<RunSummary>> recorded_runs(const std::filesystem::path& database, const ExperimentRow&,
+                                              const std::vector<VariantRow>&, const Counting&);
 
 }  // namespace patchbay::experiment

@@ -16,7 +16,9 @@ CREATE TABLE experiment(
     repeats INTEGER, warmup_requests INTEGER, baseline TEXT, winner TEXT, conclusion TEXT, counted TEXT,
     workload_yaml TEXT,
     slo_ttft_ms REAL, slo_tpot_ms REAL, slo_e2e_ms REAL, version TEXT, build TEXT, git_commit TEXT, cpu TEXT,
-    cores INTEGER, memory_bytes INTEGER, os TEXT, kernel TEXT);
+    cores INTEGER, memory_bytes INTEGER, os TEXT, kernel TEXT, git_changes INTEGER, program_sha256 TEXT,
+    capacity_share REAL);
+CREATE TABLE input(path TEXT, sha256 TEXT);
 CREATE TABLE notice(text TEXT);
 CREATE TABLE variant(
     id INTEGER PRIMARY KEY, name TEXT UNIQUE, is_baseline INTEGER, patch_yaml TEXT, effective_yaml TEXT,
@@ -70,7 +72,7 @@ CREATE TABLE quality(
     high REAL, same_choice REAL, outputs INTEGER, same_outputs REAL, same_tokens REAL);
 CREATE TABLE comparison(
     variant_id INTEGER REFERENCES variant(id), pairs INTEGER, repeats INTEGER, independent INTEGER, same_output REAL);
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 )";
 
 constexpr const char* kUnfinish = R"(
@@ -274,25 +276,29 @@ Result<ResultsStore> ResultsStore::resume(const std::filesystem::path& file) {
 
 Result<> ResultsStore::add_experiment(const ExperimentRow& e, const std::vector<VariantRow>& variants) {
     return db_->transaction([&]() -> Result<> {
-        Statement s(db_->handle, insert_into("experiment", 26));
+        Statement s(db_->handle, insert_into("experiment", 29));
         s.text(e.name).text(e.question).text(e.spec_file).text(e.spec_yaml);
         s.text(e.command).text(e.started).text("running");
         s.text(std::to_string(e.seed)).integer(e.repeats).integer(e.warmup_requests);
         s.text(e.baseline).null().null().null();
         s.text(e.workload_yaml);
         for (const auto& bound : {e.slo.ttft_ms, e.slo.tpot_ms, e.slo.e2e_ms}) s.real(bound.value_or(kNoValue));
-        s.text(e.version).text(e.machine.build).text(e.machine.commit).text(e.machine.cpu);
+        s.text(e.version).text(e.machine.build).text(e.built_from.commit).text(e.machine.cpu);
         s.integer(e.machine.cores).integer(e.machine.memory_bytes).text(e.machine.os).text(e.machine.kernel);
-        PB_CHECK(s.run());
+        s.integer(e.built_from.has_changes).text(e.machine.program_sha256);
+        PB_CHECK(s.real(e.capacity_share.value_or(kNoValue)).run());
+        Statement i(db_->handle, insert_into("input", 2));
+        for (const InputFile& file : e.inputs) PB_CHECK(i.text(file.path).text(file.sha256).run());
         Statement v(db_->handle, insert_into("variant", 7)), d(db_->handle, insert_into("difference", 5));
         Statement f(db_->handle, insert_into("factor", 3));
-        for (size_t i = 0; i < variants.size(); ++i) {
-            const VariantRow& row = variants[i];
-            v.integer(i).text(row.name).integer(row.name == e.baseline).text(row.patch_yaml).text(row.effective_yaml);
+        for (size_t number = 0; number < variants.size(); ++number) {
+            const VariantRow& row = variants[number];
+            v.integer(number).text(row.name).integer(row.name == e.baseline);
+            v.text(row.patch_yaml).text(row.effective_yaml);
             PB_CHECK(v.text(row.facts_json).text(row.plugins_json).run());
-            for (const auto& [path, value] : row.factors) PB_CHECK(f.integer(i).text(path).text(value).run());
+            for (const auto& [path, value] : row.factors) PB_CHECK(f.integer(number).text(path).text(value).run());
             for (const ConfigDifference& c : row.differences)
-                PB_CHECK(d.integer(i).text(c.path).text(c.baseline).text(c.value).integer(c.declared).run());
+                PB_CHECK(d.integer(number).text(c.path).text(c.baseline).text(c.value).integer(c.declared).run());
         }
         return {};
     });
@@ -449,8 +455,10 @@ Result<> ResultsStore::finish(const Conclusion& conclusion, const std::string& e
         return {};
     };
     PB_CHECK(db_->transaction(write));
-    // One file, without a log beside it, for people to copy.
-    if (auto done = db_->execute("PRAGMA journal_mode = DELETE"); !done)
+    // One file, without a log beside it, for people to copy. While another program reads it the log stays.
+    auto done = db_->execute("PRAGMA journal_mode = DELETE");
+    if (!done && (sqlite3_errcode(db_->handle) & 0xFF) != SQLITE_BUSY &&
+        (sqlite3_errcode(db_->handle) & 0xFF) != SQLITE_LOCKED)
         return fail("cannot write " + db_->file.string() + ": " + done.error());
     return {};
 }

@@ -12,12 +12,19 @@
 #include "experiment/conclusion.hpp"
 #include "experiment/machine.hpp"
 #include "experiment/drive.hpp"
+#include "experiment/input_files.hpp"
 #include "experiment/matrix.hpp"
 #include "experiment/record.hpp"
 
 namespace patchbay::experiment {
 
-inline constexpr uint32_t kResultsVersion = 5; // user_version of the databases
+inline constexpr uint32_t kResultsVersion = 6;     // user_version of the databases
+inline constexpr uint32_t kReadableResults = 5;    // the earliest that can be shown
+
+struct BuiltFrom { // the source tree, when the program was built
+    std::string commit;         // empty: not known
+    bool has_changes = false;   // of files that git follows
+};
 
 struct ExperimentRow {
     std::string name, question, spec_file, spec_yaml, command, started, version, baseline, workload_yaml;
@@ -25,6 +32,9 @@ struct ExperimentRow {
     uint64_t seed = 0;
     uint32_t repeats = 0, warmup_requests = 0;
     MachineFacts machine;
+    BuiltFrom built_from;
+    std::vector<InputFile> inputs;        // that the workloads were read from
+    std::optional<double> capacity_share; // of requests that are to keep the objective of `capacity`
 };
 
 struct VariantRow {

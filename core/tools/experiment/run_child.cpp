@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 
@@ -107,8 +108,8 @@ Result<> work(const Job& job, const std::function<bool()>& interrupted, const Ma
     if (!job.trial && level >= spdlog::level::info)
         spdlog::set_level(spdlog::level::err); // the trial has said what there is to say of making the engine
     if (job.trial) {
-        PB_TRY(const engine::EngineFacts facts, try_one(variant, registry, prober, clock, world));
-        out.add(Word::kTried, facts);
+        PB_TRY(const LoadedParts parts, try_one(variant, registry, prober, clock, world));
+        out.add(Word::kTried, parts);
         return {};
     }
     if (job.quality) {
@@ -122,14 +123,17 @@ Result<> work(const Job& job, const std::function<bool()>& interrupted, const Ma
         PB_TRY(source, WorkloadSource::open(spec.variants[job.variant].workload,
                                             job.with_text ? engine.tokenizer() : nullptr,
                                             {job.max_model_len, job.vocab_size}, spec.repeats, spec.seed));
+        for (const InputFile& file : source->files())
+            if (std::ranges::find(job.inputs, file.sha256) == job.inputs.end())
+                return fail(file.path + " changed during the experiment");
         return &*source;
     };
     Sender sender(out, job.wants_metrics, level);
     const RunSurroundings around{spec,        registry,     prober,      clock,          world,
-                                 interrupted, make_control, job.control, job.plugin_dirs};
+                                 interrupted, make_control, job.control, job.plugin_dirs, getppid()};
     PB_TRY(const RanOnce ran, run_once(around, variant, source_of,
                                        {job.variant, job.repeat, job.rate, job.attempt}, sender, job.trace_file));
-    out.add(Word::kDone, ran.record, ran.facts);
+    out.add(Word::kDone, ran.record, ran.loaded);
     return {};
 }
 
@@ -137,6 +141,7 @@ Result<> work(const Job& job, const std::function<bool()>& interrupted, const Ma
 
 int serve_run(const std::function<bool()>& interrupted, const MakeRunControl& make_control) {
     prctl(PR_SET_PDEATHSIG, SIGKILL); // a run that hangs must not outlive its experiment
+    prctl(PR_SET_NAME, "patchbay");   // else the name of the link that it was started by
     std::signal(SIGPIPE, SIG_IGN);
     for (const int fd : {kRunFd, kLastWordsFd}) fcntl(fd, F_SETFD, FD_CLOEXEC);
     const auto job = read_job();

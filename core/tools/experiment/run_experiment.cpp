@@ -9,6 +9,7 @@
 #include "experiment/counted.hpp"
 #include "experiment/disturbance.hpp"
 #include "experiment/interruptible_clock.hpp"
+#include "experiment/joined.hpp"
 #include "experiment/outline.hpp"
 #include "experiment/overload.hpp"
 #include "experiment/portable_spec.hpp"
@@ -139,8 +140,8 @@ Question question_of(const ExperimentSpec& spec, const Workloads& source) {
     return q;
 }
 
-ExperimentRow row_of(const ExperimentSpec& spec, const PreparedVariants& prepared, const host::Registry& registry,
-                     const ExperimentOptions& options) {
+ExperimentRow row_of(const ExperimentSpec& spec, const PreparedVariants& prepared, const Workloads& workloads,
+                     const host::Registry& registry, const ExperimentOptions& options) {
     ExperimentRow row;
     row.name = spec.name;
     row.question = spec.question;
@@ -155,7 +156,10 @@ ExperimentRow row_of(const ExperimentSpec& spec, const PreparedVariants& prepare
     row.seed = spec.seed;
     row.repeats = spec.repeats;
     row.warmup_requests = spec.warmup_requests;
-    row.machine = machine_facts(options.source_root);
+    row.machine = machine_facts();
+    row.built_from = options.built_from;
+    row.inputs = workloads.files();
+    if (spec.capacity) row.capacity_share = spec.capacity->share;
     return row;
 }
 
@@ -209,6 +213,8 @@ Result<std::vector<QualityResult>> measure_quality(Campaign& campaign, const Pre
         auto one = campaign.score(prepared.variants[v], v);
         if (!one) return fail("variant '" + prepared.variants[v].name + "': " + one.error());
         scores.push_back(*std::move(one));
+        if (scores.back().text_sha256 != scores.front().text_sha256)
+            return fail("its text changed from one variant to the next");
     }
     return compare_quality(scores, prepared.baseline);
 }
@@ -232,11 +238,15 @@ Decision decide(const std::vector<RunSummary>& runs, const Question& question, c
     for (const RunSummary& r : runs)
         if (r.repeat < spec.adaptive->first) first.push_back(r);
     const Measured m = measured(first, spec.variants.size(), question.list);
-    const double needed = repeats_needed(m, question, spec.adaptive->effect);
+    const auto [needed, left_out] = repeats_needed(m, question, spec.adaptive->effect);
     Decision out{static_cast<uint32_t>(std::min<double>(needed, spec.repeats)), ""};
     out.notice = "after " + std::to_string(spec.adaptive->first) +
                  " repeats the spread of the primary metrics asked for " + shown(needed) +
                  " in all to find a difference of " + shown(100 * spec.adaptive->effect) + " % in 9 of 10 cases";
+    std::vector<std::string> names;
+    for (const size_t metric : left_out) names.push_back(m.list[metric].label);
+    if (!names.empty())
+        out.notice += "; left out are counts and what has no numbers in them: " + joined(names);
     if (needed > spec.repeats)
         out.notice += "; at_most ended them at " + std::to_string(spec.repeats) + ", so smaller chances are left";
     return out;
@@ -299,18 +309,19 @@ Result<Outcome> run_experiment(const ExperimentSpec& given, PreparedVariants& pr
     std::vector<Contestant> contestants;
     for (const PreparedVariant& e : prepared.variants) {
         rows.push_back({e.name, config::show_yaml(e.patch), config::show_yaml(e.loaded.effective), facts_json(e.facts),
-                        plugins_json(e.facts), e.differences, leaves_of(e.patch)});
+                        plugins_json(e), e.differences, leaves_of(e.patch)});
         contestants.push_back({e.name, {}, spec.variants[contestants.size()].same_requests});
         for (const ConfigDifference& d : e.differences)
             if (!d.declared) contestants.back().undeclared.push_back(d.path);
     }
+    const ExperimentRow experiment = row_of(spec, prepared, source, registry, options);
     std::vector<RunSummary> runs;
     if (options.resume) {
-        PB_TRY(runs, recorded_runs(outcome.database, rows, counting_of(spec)));
+        PB_TRY(runs, recorded_runs(outcome.database, experiment, rows, counting_of(spec)));
     }
     PB_TRY(ResultsStore store, options.resume ? ResultsStore::resume(outcome.database)
                                               : ResultsStore::create(outcome.database));
-    if (!options.resume) PB_CHECK(store.add_experiment(row_of(spec, prepared, registry, options), rows));
+    if (!options.resume) PB_CHECK(store.add_experiment(experiment, rows));
 
     Question question = question_of(spec, source);
     uint32_t repeats = spec.adaptive ? spec.adaptive->first : spec.repeats;

@@ -9,6 +9,7 @@
 #include "experiment/conclusion.hpp"
 #include "experiment/live_run.hpp"
 #include "experiment/prepared_variants.hpp"
+#include "experiment/results_store.hpp"
 #include "experiment/spec.hpp"
 #include "host/registry.hpp"
 #include "metrics/catalogue.hpp"
@@ -16,8 +17,9 @@
 namespace patchbay::experiment {
 
 struct ExperimentOptions {
-    std::filesystem::path spec_file, folder, source_root; // folder: of results, made if it is not there
+    std::filesystem::path spec_file, folder; // folder: of results, made if it is not there
     std::string command, version;
+    BuiltFrom built_from;
     std::function<bool()> interrupted;                  // empty: never
     std::function<void(const RunProgress&)> progress;   // after each step; may be empty
     metrics::Metrics* metrics = nullptr;                // kept up to date if given

@@ -63,10 +63,12 @@ Result<std::unique_ptr<RunProcess>> RunProcess::start(const std::filesystem::pat
     // A group of its own: Ctrl-C is for the parent, which decides, and what a plugin starts can be ended with it.
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     posix_spawnattr_setpgroup(&attributes, 0);
-    std::string name = program.string(), command = "run-child";
+    std::error_code no_link;
+    const auto named = std::filesystem::read_symlink(program, no_link);
+    std::string name = no_link ? program.string() : named.string(), command = "run-child";
     char* const arguments[] = {name.data(), command.data(), nullptr};
     pid_t child = 0;
-    const int failed = posix_spawn(&child, name.c_str(), &actions, &attributes, arguments, environ);
+    const int failed = posix_spawn(&child, program.c_str(), &actions, &attributes, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     if (failed) return fail("cannot start " + name + ": " + std::strerror(failed));
@@ -164,7 +166,7 @@ void RunProcess::take(const Frame& frame) {
             if ((ok = read(kind, component, name, value))) listener_.set(kind, component, name, value);
             break;
         case Word::kDone:
-            ok = read(ran_.emplace().record, ran_->facts);
+            ok = read(ran_.emplace().record, ran_->loaded);
             if (!ok) ran_.reset();
             break;
         case Word::kTried: ok = read(tried_.emplace()); break;

@@ -12,6 +12,9 @@
 
 namespace patchbay::experiment {
 
+// What this process runs, though a build may have put another file in its place.
+inline constexpr const char* kThisProgram = "/proc/self/exe";
+
 class RunProcess {
   public:
     // program: a patchbay, whose command run-child serves the job. The listener is called by read().
@@ -30,7 +33,7 @@ class RunProcess {
     // Empty: it did its job. "scheduler 'faulty': plan: SIGABRT (abort) in step 3", or why there is no result.
     const std::string& why() const { return why_; }
     const std::optional<RanOnce>& ran() const { return ran_; }
-    const std::optional<engine::EngineFacts>& tried() const { return tried_; }
+    const std::optional<LoadedParts>& tried() const { return tried_; }
     const std::optional<QualityScores>& scored() const { return scored_; }
 
   private:
@@ -48,7 +51,7 @@ class RunProcess {
     bool unreadable_ = false;
     std::string why_;
     std::optional<RanOnce> ran_;
-    std::optional<engine::EngineFacts> tried_;
+    std::optional<LoadedParts> tried_;
     std::optional<QualityScores> scored_;
 };
 

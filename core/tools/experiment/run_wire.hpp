@@ -31,6 +31,7 @@ struct Job {
     std::optional<double> rate;
     bool simulated = false;       // known since the trial
     bool with_text = false;       // prompts may be texts
+    std::vector<std::string> inputs; // SHA-256 of each file that the workload was read from
     uint32_t max_model_len = 0, vocab_size = 0; // of what all variants take
     bool wants_metrics = false;
     bool is_steady = false;       // what the rule for windows says
@@ -103,7 +104,7 @@ void fields(A& a, config::Origin& o) {
 template <class A>
 void fields(A& a, Job& j) {
     a(j.trial, j.quality, j.spec_yaml, j.name, j.plugin_dirs, j.variant, j.repeat, j.attempt, j.rate, j.simulated,
-      j.with_text, j.max_model_len, j.vocab_size, j.wants_metrics, j.is_steady, j.swaps, j.trace_file,
+      j.with_text, j.inputs, j.max_model_len, j.vocab_size, j.wants_metrics, j.is_steady, j.swaps, j.trace_file,
       j.control.address, j.control.token_file);
 }
 template <class A>
@@ -134,6 +135,10 @@ void fields(A& a, engine::EngineFacts& f) { // without the work of its model
       f.graph_capture_ns, f.draft_model, f.draft_weight_bytes, f.load_ns, f.device_name, f.isa, f.architecture,
       f.weight_dtype, f.kv_dtype, f.model_identity, f.plugins, f.ranks, f.tensor_parallel_size, f.synthetic_acceptance,
       f.simulated);
+}
+template <class A>
+void fields(A& a, LoadedParts& p) {
+    a(p.facts, p.brought_in);
 }
 template <class A>
 void fields(A& a, engine::StepReport& r) {

@@ -75,6 +75,14 @@ void check_capacity(const ExperimentSpec& spec, const Node& document, Faults& fa
                        "'capacity' needs the key 'capacity', which says how to search");
 }
 
+// Searches come after the runs that decide how many repeats there are.
+void check_adaptive(const ExperimentSpec& spec, const Node& document, Faults& faults) {
+    if (spec.adaptive && std::ranges::find(spec.primary, "capacity") != spec.primary.end())
+        faults.add(document.find("repeats")->origin,
+                   "'repeats: auto' follows from the first runs, before capacities are searched: give a number of "
+                   "repeats, or name 'primary' metrics without 'capacity'");
+}
+
 // What has to hold of the workload of each variant.
 void check_workloads(const ExperimentSpec& spec, const Node& document, Faults& faults) {
     bool drawn = false, without_rate = false;
@@ -250,6 +258,7 @@ Result<ExperimentSpec> spec_from(const Node& document, const std::string& name) 
         if (spec.capacity) spec.primary.emplace_back("capacity");
         for (const size_t m : default_primary(spec.slo)) spec.primary.push_back(metric_infos()[m].name);
     }
+    check_adaptive(spec, document, faults);
     if (spec.variants.size() > kMaxVariants)
         faults.add(variants->origin, "more than " + std::to_string(kMaxVariants) + " variants");
     std::vector<std::string> names;

@@ -10,6 +10,7 @@
 #include "engine/swap/swap_control.hpp"
 #include "engine/swap/together.hpp"
 #include "host/swap_line.hpp"
+#include "weights/loader.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -158,6 +159,15 @@ Result<RunSwaps> RunSwaps::prepare(engine::Engine& engine, const std::vector<Swa
                 return fail(tasks[first].timed.origin.text() + ": " + r.text());
     }
     run.tasks_ = tasks;
+    for (const auto& group : run.swaps_)
+        for (const auto& swap : group) {
+            host::Identity to = swap->record().to;
+            if (to.kind == name_of(engine::SwapSlot::kModel)) {
+                PB_TRY(const std::string weights, weights::model_identity(to.name));
+                run.brought_in_.push_back({"model", to.name, "", weights, "", ""});
+            }
+            run.brought_in_.push_back(std::move(to));
+        }
     return run;
 }
 

@@ -32,6 +32,8 @@ class RunSwaps {
                                     host::Prober&);
     // start_ns: of the run, on the engine's clock.
     void post(uint64_t start_ns, const Requests&);
+    // What they bring in: libraries of plugins, and of models the checkpoints too.
+    const std::vector<host::Identity>& brought_in() const { return brought_in_; }
     // What became of them, after the run; what was not meant to become of them as faults.
     void write(RunRecord&) const;
 
@@ -41,6 +43,7 @@ class RunSwaps {
     engine::Engine* engine_;
     uint64_t start_ns_ = 0;
     std::vector<SwapTask> tasks_;
+    std::vector<host::Identity> brought_in_;
     std::vector<std::vector<std::shared_ptr<host::Swap>>> swaps_; // of tasks_, in groups that succeed or fail together
 };
 

@@ -61,6 +61,7 @@ Result<WorkloadSource> WorkloadSource::open(const WorkloadSpec& spec, std::share
     WorkloadSource s;
     s.spec_ = spec;
     s.limits_ = limits;
+    s.repeats_ = repeats;
     const uint32_t asked = spec.requests.value_or(0);
     PB_TRY(s.prompts_, PromptSource::open(spec, tokenizer.get(), limits.vocab_size));
     s.count_ = asked > 0 ? asked : s.prompts_.prompts();
@@ -86,7 +87,7 @@ Result<WorkloadSource> WorkloadSource::open(const WorkloadSpec& spec, std::share
 std::span<const TraceRow> WorkloadSource::window(uint32_t repeat) const {
     const Trace* trace = prompts_.trace();
     if (!trace) return {};
-    const uint32_t start = repeat < windows_.starts.size() ? windows_.starts[repeat] : 0; // a warm-up has the first
+    const uint32_t start = repeat < windows_.starts.size() ? windows_.starts[repeat] : 0;
     return std::span(trace->rows).subspan(start, windows_.rows);
 }
 
@@ -145,7 +146,7 @@ void WorkloadSource::Plan::set_lengths(uint32_t i, PlannedRequest& r) const {
                                                    : 0;
     r.sampling = spec.sampling;
     r.sampling.max_tokens = std::clamp(declared, s.output, std::max(s.output, holds - whole));
-    if (declared > 0 && spec.ignore_eos) r.ends_after = s.output;
+    if (declared > 0) r.ends_after = s.output;
     // How long the output will be is not known where it may end by itself; nor does its sender know where it declares
     // another length.
     r.output_tokens = spec.ignore_eos && r.ends_after == 0 ? s.output : 0;
@@ -200,9 +201,29 @@ Workload WorkloadSource::repeat(uint64_t seed, uint32_t repeat) const {
     return out;
 }
 
+std::vector<bool> WorkloadSource::used(uint64_t seed) const {
+    if (const Trace* trace = prompts_.trace()) {
+        std::vector<bool> out(trace->rows.size());
+        for (const uint32_t start : windows_.starts)
+            std::fill_n(out.begin() + start, windows_.rows, true);
+        return out;
+    }
+    std::vector<bool> out(prompts_.prompts());
+    for (uint32_t r = 0; r < repeats_; ++r) {
+        const std::vector<uint32_t> order = prompts_.order(Draws(seed, r));
+        for (size_t i = 0; i < std::min<size_t>(count_, order.size()); ++i) out[order[i]] = true;
+    }
+    return out;
+}
+
 std::vector<PlannedRequest> WorkloadSource::warmup(uint64_t seed, uint32_t count) const {
     if (count == 0) return {};
     WorkloadSource source = *this;
+    source.prompts_.leave_unused(used(seed), count);
+    if (const Trace* trace = source.prompts_.trace()) {
+        source.windows_ = {.rows = static_cast<uint32_t>(trace->rows.size())};
+        source.count_ = source.windows_.rows;
+    }
     source.spec_.arrivals = AllAtOnce{};
     source.spec_.sessions.history = History::kRecorded; // so that none has to wait for another
     if (!source.prompts_.trace()) source.count_ = count;

@@ -79,7 +79,8 @@ class WorkloadSource {
     Plan plan(uint64_t seed, uint32_t repeat) const;
     // All of its requests at once.
     Workload repeat(uint64_t seed, uint32_t repeat) const;
-    // `count` requests of the same kind that no repeat has, all arriving at once.
+    // `count` requests of the same kind that no repeat has, all arriving at once: of rows or prompts of a file that no
+    // repeat uses, else of random tokens.
     std::vector<PlannedRequest> warmup(uint64_t seed, uint32_t count) const;
 
     // Of the repeats those that share no rows of a trace; none: nothing is shared.
@@ -87,14 +88,16 @@ class WorkloadSource {
 
     // What must be known of the files that were read.
     const std::vector<std::string>& notices() const { return prompts_.notices(); }
+    const std::vector<InputFile>& files() const { return prompts_.files(); }
 
   private:
     WorkloadSource() = default;
     std::span<const TraceRow> window(uint32_t repeat) const;
+    std::vector<bool> used(uint64_t seed) const; // rows of the trace or prompts of the file, by any repeat
 
     WorkloadSpec spec_;
     WorkloadLimits limits_;
-    uint32_t count_ = 0;
+    uint32_t count_ = 0, repeats_ = 1;
     PromptSource prompts_;
     WindowPlan windows_; // of the trace
     std::shared_ptr<const LengthSource> output_lengths_, max_tokens_;

@@ -15,6 +15,10 @@ Result<Workloads> Workloads::open(const ExperimentSpec& spec, const std::shared_
         }
         PB_TRY(WorkloadSource source,
                WorkloadSource::open(variant.workload, tokenizer, limits, spec.repeats, spec.seed));
+        for (const InputFile& file : source.files())
+            for (const InputFile& before : out.files())
+                if (file.path == before.path && file.sha256 != before.sha256)
+                    return fail(file.path + " changed while it was read");
         out.source_of_.push_back(out.sources_.size());
         out.sources_.push_back(std::move(source));
     }
@@ -25,6 +29,14 @@ std::optional<uint32_t> Workloads::independent() const {
     std::optional<uint32_t> out;
     for (const WorkloadSource& s : sources_)
         if (const auto of_one = s.independent()) out = std::min(out.value_or(*of_one), *of_one);
+    return out;
+}
+
+std::vector<InputFile> Workloads::files() const {
+    std::vector<InputFile> out;
+    for (const WorkloadSource& s : sources_)
+        for (const InputFile& file : s.files())
+            if (std::ranges::find(out, file.path, &InputFile::path) == out.end()) out.push_back(file);
     return out;
 }
 

@@ -17,6 +17,7 @@ class Workloads {
     const std::vector<WorkloadSource>& different() const { return sources_; }
     std::optional<uint32_t> independent() const; // the fewest of any
     std::vector<std::string> notices() const;
+    std::vector<InputFile> files() const; // that were read, each once
 
   private:
     std::vector<WorkloadSource> sources_;

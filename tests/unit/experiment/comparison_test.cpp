@@ -99,21 +99,28 @@ TEST(Comparison, GivesNoVerdictOnFewRepeats) {
 }
 
 TEST(Comparison, NeedsTheRepeatsOfThePrimaryMetricThatVariesMost) {
+    const auto needed = [](const Measured& m, const Question& q, double effect) {
+        return repeats_needed(m, q, effect).repeats;
+    };
     const std::vector<double> quiet{1.001, 0.999, 1, 1.001, 0.999}, loud{1.1, 0.9, 1, 1.05, 0.95};
     const Question q = question_of(0, {"ttft_p50"});
-    EXPECT_EQ(repeats_needed(measured_of("ttft_p50", {kFive, times(kFive, quiet)}), q, 0.05), 5);
-    const double one = repeats_needed(measured_of("ttft_p50", {kFive, times(kFive, loud)}), q, 0.05);
+    EXPECT_EQ(needed(measured_of("ttft_p50", {kFive, times(kFive, quiet)}), q, 0.05), 5);
+    const double one = needed(measured_of("ttft_p50", {kFive, times(kFive, loud)}), q, 0.05);
     EXPECT_GT(one, 20);
     // Where the variant is on average does not matter, only how its repeats differ.
     auto slower = times(kFive, loud);
     for (double& v : slower) v *= 3;
-    EXPECT_EQ(repeats_needed(measured_of("ttft_p50", {kFive, slower}), q, 0.05), one);
+    EXPECT_EQ(needed(measured_of("ttft_p50", {kFive, slower}), q, 0.05), one);
     // More verdicts need more; shares count in points, other counts not at all.
-    EXPECT_GT(repeats_needed(measured_of("ttft_p50", {kFive, times(kFive, loud), kFive}), q, 0.05), one);
+    EXPECT_GT(needed(measured_of("ttft_p50", {kFive, times(kFive, loud), kFive}), q, 0.05), one);
     const Question share = question_of(0, {"goodput_share"}), count = question_of(0, {"preemptions"});
     const auto shares = measured_of("goodput_share", {{50, 60, 50, 60, 50}, {50, 50, 60, 60, 70}});
-    EXPECT_GT(repeats_needed(shares, share, 0.05), 20);
-    EXPECT_EQ(repeats_needed(measured_of("preemptions", {{0, 9, 0, 9, 0}, {0, 0, 9, 9, 0}}), count, 0.05), 5);
+    EXPECT_GT(needed(shares, share, 0.05), 20);
+    EXPECT_EQ(needed(measured_of("preemptions", {{0, 9, 0, 9, 0}, {0, 0, 9, 9, 0}}), count, 0.05), 5);
+    const Question both = question_of(0, {"ttft_p50", "preemptions", "e2e_p50"});
+    EXPECT_EQ(repeats_needed(measured_of("ttft_p50", {kFive, times(kFive, loud)}), both, 0.05).left_out,
+              (std::vector<size_t>{both.primary[1], both.primary[2]}))
+        << "a count, and one that has no numbers";
 }
 
 TEST(Comparison, TakesTheSpreadOfTheFirstRepeatsThatAreValid) {

@@ -41,6 +41,10 @@ class ResultsStoreTest : public ::testing::Test {
         row.baseline = "a";
         row.seed = ~0ull;
         row.slo.ttft_ms = 200;
+        row.built_from = {"0123abcd", true};
+        row.machine.program_sha256 = "5ea1";
+        row.inputs = {{"/a/prompts.jsonl", "77"}};
+        row.capacity_share = 0.95;
         return row;
     }
     static std::vector<VariantRow> variants() {
@@ -117,6 +121,9 @@ TEST_F(ResultsStoreTest, KeepsWhatItIsGiven) {
     EXPECT_EQ(query("SELECT seed FROM experiment"), "18446744073709551615");
     EXPECT_EQ(query("SELECT end || winner || conclusion FROM experiment"), "completebb it is");
     EXPECT_EQ(query("SELECT CAST(slo_ttft_ms AS TEXT) FROM experiment"), "200.0");
+    EXPECT_EQ(query("SELECT git_commit || git_changes || program_sha256 || capacity_share FROM experiment"),
+              "0123abcd15ea10.95");
+    EXPECT_EQ(query("SELECT path || sha256 FROM input"), "/a/prompts.jsonl77");
     EXPECT_EQ(query("SELECT name FROM variant WHERE is_baseline"), "a");
     EXPECT_EQ(query("SELECT path || '=' || value || declared FROM difference WHERE variant_id = 1"),
               "scheduler.plugin=sjf1");
@@ -166,6 +173,20 @@ TEST_F(ResultsStoreTest, SaysWhatIsWrongWhenTheDiskIsFullAndKeepsEarlierRunsWhol
     EXPECT_GT(stored, 0u);
     EXPECT_EQ(query("SELECT count(*) || '' FROM run WHERE end <> 'running'"), std::to_string(stored));
     EXPECT_EQ(query("SELECT count(*) || '' FROM step"), std::to_string(stored * 200));
+}
+
+TEST_F(ResultsStoreTest, IsFinishedThoughAnotherProgramReadsIt) {
+    auto store = ResultsStore::create(file_);
+    ASSERT_TRUE(store) << store.error();
+    ASSERT_TRUE(store->add_experiment(experiment(), variants()));
+    ASSERT_TRUE(add_run(*store, run(0)));
+    sqlite3* reader = nullptr;
+    ASSERT_EQ(sqlite3_open_v2(file_.c_str(), &reader, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM step", nullptr, nullptr, nullptr), SQLITE_OK);
+    const auto finished = store->finish({}, "complete");
+    EXPECT_TRUE(finished) << finished.error();
+    EXPECT_EQ(query("SELECT end FROM experiment"), "complete");
+    sqlite3_close(reader);
 }
 
 TEST_F(ResultsStoreTest, CannotBeMadeWhereThereIsNoFolder) {

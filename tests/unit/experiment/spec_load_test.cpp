@@ -319,6 +319,9 @@ TEST(Spec, ReadsASearchForTheCapacity) {
                 HasSubstr("are not the lowest and the highest rate"));
     EXPECT_THAT(error_of("capacity: {slo: {e2e_ms: 3}, rates: [1, 8]}\n" + kWorkload), HasSubstr("these have none"));
     EXPECT_THAT(error_of("primary: [capacity]\n" + kWorkload), HasSubstr("needs the key 'capacity'"));
+    const std::string adaptive = "repeats: auto\ncapacity: {slo: {e2e_ms: 3}, rates: [1, 8]}\n" + kWorkload + rate;
+    EXPECT_THAT(error_of(adaptive), HasSubstr("e.yaml:1:10: 'repeats: auto' follows from the first runs"));
+    EXPECT_TRUE(load("primary: [ttft_p50]\n" + adaptive));
 }
 
 TEST(Spec, IsNamedAfterItsFolderWhereTheFileSaysNothing) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "experiment/arrivals.hpp"
 #include "experiment/input_files.hpp"
@@ -47,6 +48,36 @@ Workload workload_of(const WorkloadSpec& spec, uint64_t seed = 1, uint32_t repea
     auto source = WorkloadSource::open(spec, kTokenizer(), limits);
     EXPECT_TRUE(source) << source.error();
     return source->repeat(seed, repeat);
+}
+
+Result<std::vector<std::string>> read_jsonl_prompts(const std::filesystem::path& path, const std::string& field,
+                                                    const InputLimits& limits = {}) {
+    std::vector<InputFile> files;
+    PB_TRY(const std::string text, read_input(path, files, limits));
+    return jsonl_prompts(text, path, field, limits);
+}
+
+TEST(Workload, KnowsTheFilesThatItWasReadFromByTheirBytes) {
+    const Folder f;
+    WorkloadSpec spec;
+    spec.output_tokens = FixedLength{2};
+    spec.prompts = JsonlPrompts{f.file("p.jsonl", "{\"prompt\": \"abc\"}\n")};
+    const auto digest = [&] {
+        const auto source = WorkloadSource::open(spec, kTokenizer(), {100, 128});
+        EXPECT_EQ(source->files().size(), 1u);
+        EXPECT_EQ(source->files()[0].path, (f.path / "p.jsonl").string());
+        return source->files()[0].sha256;
+    };
+    const std::string before = digest();
+    EXPECT_EQ(before.size(), 64u);
+    EXPECT_EQ(digest(), before);
+    f.file("p.jsonl", "{\"prompt\": \"abd\"}\n");
+    EXPECT_NE(digest(), before);
+    spec.prompts = TextPrompts{f.file("t.txt", "some text"), FixedLength{5}};
+    spec.requests = 1;
+    EXPECT_EQ(WorkloadSource::open(spec, kTokenizer(), {100, 128})->files().size(), 1u);
+    spec.prompts = SyntheticPrompts{};
+    EXPECT_TRUE(WorkloadSource::open(spec, kTokenizer(), {100, 128})->files().empty());
 }
 
 TEST(JsonlPrompts, TakesTheFieldAtADottedPath) {
@@ -279,6 +310,64 @@ TEST(Workload, WarmUpRequestsAreOthersThanThoseOfAnyRepeat) {
 }
 
 using Ids = std::vector<text::TokenId>;
+
+std::set<Ids> prompts_of(const WorkloadSource& source, uint32_t repeats) {
+    std::set<Ids> out;
+    for (uint32_t r = 0; r < repeats; ++r)
+        for (const PlannedRequest& request : source.repeat(1, r).requests) out.insert(request.prompt);
+    return out;
+}
+
+TEST(Workload, WarmUpTakesPromptsOfAFileThatNoRepeatUses) {
+    const Folder f;
+    std::string lines;
+    for (int i = 0; i < 20; ++i) lines += "{\"prompt\": \"text " + std::to_string(10 + i) + "\"}\n";
+    WorkloadSpec spec;
+    spec.requests = 4;
+    spec.prompts = JsonlPrompts{f.file("p.jsonl", lines + lines)}; // each of them twice
+    spec.output_tokens = FixedLength{2};
+    const auto source = WorkloadSource::open(spec, kTokenizer(), {100, 128}, 3, 1);
+    const std::set<Ids> measured = prompts_of(*source, 3);
+    for (const PlannedRequest& w : source->warmup(1, 9)) {
+        EXPECT_FALSE(measured.contains(w.prompt));
+        EXPECT_EQ(std::string(w.prompt.begin(), w.prompt.begin() + 5), "text ");
+    }
+    spec.requests.reset(); // all of them in each repeat
+    const auto whole = WorkloadSource::open(spec, kTokenizer(), {100, 128}, 3, 1);
+    const std::set<Ids> all = prompts_of(*whole, 1);
+    const auto warmup = whole->warmup(1, 50);
+    ASSERT_EQ(warmup.size(), 50u);
+    for (const PlannedRequest& w : warmup) {
+        EXPECT_FALSE(all.contains(w.prompt));
+        EXPECT_EQ(w.prompt.size(), 7u);
+    }
+}
+
+TEST(Workload, WarmUpTakesRowsOfATraceThatNoRepeatUses) {
+    const Folder f;
+    std::string rows;
+    for (int i = 0; i < 7; ++i)
+        rows += "{\"at_s\": " + std::to_string(i) + ", \"prompt\": \"row " + std::to_string(i) +
+                "\", \"output_tokens\": 3}\n";
+    WorkloadSpec spec;
+    spec.prompts = TracePrompts{f.file("t.jsonl", rows), {}};
+    spec.arrivals = TraceArrivals{};
+    spec.requests = 3;
+    const auto source = WorkloadSource::open(spec, kTokenizer(), {100, 128}, 2, 1);
+    ASSERT_TRUE(source) << source.error();
+    for (const PlannedRequest& w : source->warmup(1, 3))
+        EXPECT_EQ(std::string(w.prompt.begin(), w.prompt.end()), "row 6");
+    spec.requests = 7;
+    const auto whole = WorkloadSource::open(spec, kTokenizer(), {100, 128}, 1, 1);
+    const auto warmup = whole->warmup(1, 9);
+    ASSERT_EQ(warmup.size(), 9u);
+    for (const PlannedRequest& w : warmup) {
+        EXPECT_FALSE(prompts_of(*whole, 1).contains(w.prompt));
+        EXPECT_EQ(w.prompt.size(), 5u);
+        EXPECT_EQ(w.sampling.max_tokens, 3u);
+    }
+}
+
 Ids head(const Ids& ids, size_t n) { return {ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n)}; }
 
 WorkloadSpec of_trace(const Folder& f, const std::string& text, TraceOptions options = {}) {
@@ -426,6 +515,10 @@ TEST(Workload, DeclaresMaxTokensApartFromWhereOutputsEnd) {
     EXPECT_EQ(w.requests[0].ends_after, 7u);
     EXPECT_EQ(w.requests[0].output_tokens, 0u) << "its sender does not know";
     EXPECT_EQ(workload_of(spec, 1, 0, {20, 128}).requests[0].sampling.max_tokens, 16u) << "what the model holds";
+    spec.ignore_eos = false;
+    EXPECT_EQ(workload_of(spec).requests[0].sampling.max_tokens, 50u);
+    EXPECT_EQ(workload_of(spec).requests[0].ends_after, 7u) << "at the latest";
+    spec.ignore_eos = true;
     spec.max_tokens = FixedLength{2};
     EXPECT_EQ(workload_of(spec).requests[0].sampling.max_tokens, 7u);
     spec.max_tokens.reset();
