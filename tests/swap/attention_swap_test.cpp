@@ -81,6 +81,22 @@ TEST_P(AttentionFault, OnProbationIsRolledBackOnceAndNoRequestIsLost) {
 }
 INSTANTIATE_TEST_SUITE_P(AttentionSwap, AttentionFault, ::testing::Values("throws_in_bind", "throws_in_plan", "slow"));
 
+TEST(AttentionSwap, AStepThatIsComputedAnewIsNoStepOfAnothersProbation) {
+    config::EngineConfig c = busy_engine();
+    c.swap.probation_steps = 4;
+    Swapping s(c);
+    s.add_requests();
+    for (int i = 0; i < 3; ++i) s.step();
+    const auto attention = s.swap(kAttention, {"faulty", {{"fault", "throws_in_plan"}, {"at", "2"}, {"seqs", "3"}}});
+    const auto scheduler = s.swap(SwapSlot::kScheduler, {"sjf", {}});
+    s.run();
+    ASSERT_EQ(attention->record().state, SwapState::kRolledBack) << attention->record().text();
+    const host::SwapRecord r = scheduler->record();
+    ASSERT_EQ(r.state, SwapState::kCommitted) << r.text();
+    ASSERT_LE(r.step, attention->record().end_step);
+    EXPECT_EQ(r.end_step, r.step + 4) << "4 steps, of which one does not count";
+}
+
 TEST(AttentionSwap, IsRefusedWhereThePagesThatAreThereDoNotFit) {
     config::EngineConfig c = busy_engine();
     c.engine.kv_cache_dtype = config::KvDType::kFp8;

@@ -80,6 +80,25 @@ INSTANTIATE_TEST_SUITE_P(KvPolicySwap, KvPolicyFault,
                          ::testing::Values("throws_in_adopt", "throws_in_update", "throws_in_choose", "names_nothing",
                                            "names_strangers", "slow"));
 
+TEST(KvPolicySwap, TakesItsSlotThoughNothingRunsAnyMore) {
+    config::EngineConfig c = caching_engine();
+    c.engine.num_blocks = 20'000; // more than a boundary looks at
+    Swapping s(c);
+    s.add_requests();
+    std::shared_ptr<host::Swap> swap;
+    size_t idle_boundaries = 0;
+    while (s.engine->has_unfinished()) {
+        if (!swap && s.endings.size() == 7) swap = s.swap(kKvPolicy, {"lfu", {}});
+        ASSERT_LT(s.steps.size(), 2000u);
+        idle_boundaries += s.endings.size() == 8 && swap->record().state == SwapState::kPosted;
+        s.step();
+    }
+    ASSERT_TRUE(swap);
+    EXPECT_GT(idle_boundaries, 0u) << "it was not put to the test";
+    EXPECT_EQ(swap->record().state, SwapState::kOnProbation) << swap->record().text();
+    EXPECT_EQ(name_in(*s.engine, "kv_policy"), "lfu");
+}
+
 TEST(KvPolicySwap, IsRefusedWhereTheCacheKeepsItsOwnOrder) {
     Swapping s(busy_engine());
     const auto swap = s.swap(kKvPolicy, {"lfu", {}});

@@ -31,6 +31,10 @@ Result<uint32_t> model_length(const config::EngineSettings& e, const runner::Mod
     const auto how = e.enable_chunked_prefill ? kv::Computed::kInChunks : kv::Computed::kAtOnce;
     const runner::KvMemory& kv = runner.kv();
     const uint64_t room = kv::longest_sequence(kv.grouping().groups, e.block_size, kv.pages().count(), how);
+    if (room == 0)
+        return fail(StatusCode::kExhausted, "the KV cache of " + std::to_string(kv.pages().count()) + " blocks of " +
+                                                std::to_string(e.block_size) +
+                                                " holds not even one token (raise kv_cache_memory or num_blocks)");
     const uint64_t reach = runner.model().facts().max_position;
     // A prompt that may not be split, and what is recomputed after a preemption, must fit one step.
     const uint64_t step = e.enable_chunked_prefill ? UINT64_MAX : e.max_num_batched_tokens;

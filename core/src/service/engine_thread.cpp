@@ -14,8 +14,8 @@ EngineThread::EngineThread(std::unique_ptr<engine::Engine> engine, EngineThreadO
 EngineThread::~EngineThread() { stop(); }
 
 Result<std::shared_ptr<Stream>> EngineThread::submit(engine::Request request, std::function<void()> on_ready) {
-    auto stream =
-        std::make_shared<Stream>(request.sampling.n, options_.max_queued_deltas, std::move(on_ready));
+    const uint32_t outputs = request.pooling ? 1 : request.sampling.n;
+    auto stream = std::make_shared<Stream>(outputs, options_.max_queued_deltas, std::move(on_ready));
     {
         const std::lock_guard lock(state_.mutex);
         const ServiceStatus& status = state_.status;

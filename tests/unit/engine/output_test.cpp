@@ -113,6 +113,20 @@ TEST(Output, StopStringsAreCutWhereTheyStand) {
     }
 }
 
+TEST(Output, ATokenThatStopsHasItsTextWhereStopStringsHaveTheirs) {
+    Harness h(speaking(false));
+    const Deltas plain = deltas(h, seeded(3, 30), 0);
+    SamplingParams p = seeded(3, 30);
+    p.stop_token_ids = {plain.tokens[9]};
+    const Deltas cut = deltas(h, p, 0);
+    p.include_stop_str_in_output = true;
+    const Deltas kept = deltas(h, p, 0);
+    EXPECT_EQ(kept.tokens, cut.tokens);
+    EXPECT_EQ(kept.all.back().stop_reason, std::to_string(plain.tokens[9]));
+    EXPECT_EQ(kept.text, plain.text.substr(0, kept.text.size()));
+    EXPECT_GT(kept.text.size(), cut.text.size());
+}
+
 // By the callback of another request, which is handed its own delta first. What was held back before comes at the end.
 TEST(Output, OfARequestThatIsAbortedWithinAStepIsThatOfTheTokensBefore) {
     for (const bool drafts : {false, true}) {

@@ -258,6 +258,9 @@ TEST(BeamSearches, RefuseWhatTheyCannotServe) {
     EXPECT_EQ(refused([](Request&) {}), "");
     EXPECT_EQ(refused([](Request& r) { r.sampling.top_k = 5; }),
               "top_k with beam_width, whose candidates are those of the raw logits");
+    EXPECT_THAT(refused([](Request& r) { r.sampling.repetition_detection.max_pattern_size = 2; }),
+                HasSubstr("repetition_detection with beam_width"));
+    EXPECT_THAT(refused([](Request& r) { r.sampling.logprobs = 5000; }), HasSubstr("beam_width is 2 with logprobs of"));
     EXPECT_THAT(refused([](Request& r) { r.sampling.beam_width = 129; }), HasSubstr("expected 0 to 128"));
     EXPECT_EQ(refused([](Request& r) { r.sampling.n = 3; }), "beam_width is 2, less than n of 3");
     EXPECT_THAT(refused([](Request& r) { r.sampling.beam_width = 9; }), HasSubstr("more than max_num_seqs of 8"));

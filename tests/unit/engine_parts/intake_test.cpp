@@ -165,8 +165,8 @@ TEST(Intake, ARefusalSaysWhyAndLeavesNothing) {
     EXPECT_EQ(with([](Request& r) { r.sampling.stop = {"x"}; }), "stop strings need a tokenizer");
     EXPECT_EQ(with([](Request& r) { r.sampling.bad_words = {"x"}; }), "bad_words need a tokenizer");
     EXPECT_EQ(with([](Request& r) { r.sampling.temperature = -1; }), "temperature is -1, expected 0 to 100");
-    EXPECT_THAT(with([](Request& r) { r.prompt.assign(65, 5), r.sampling.prompt_logprobs = 0; }),
-                HasSubstr("more than the 64 rows of a step, without enable_chunked_prefill"));
+    EXPECT_THAT(with([](Request& r) { r.prompt.assign(66, 5), r.sampling.prompt_logprobs = 0; }),
+                HasSubstr("more than the 64 of a step, without enable_chunked_prefill"));
     EXPECT_THAT(with([](Request& r) { r.sampling.beam_width = 5; }), HasSubstr("more than max_num_seqs of 4"));
     EXPECT_TRUE(b.sequences.empty());
     EXPECT_TRUE(b.siblings.all().empty());

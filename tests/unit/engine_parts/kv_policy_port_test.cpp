@@ -181,6 +181,19 @@ TEST_F(PortTest, OneThatIsToTakeOverLearnsTheOrderOfAgeInPortions) {
     }
 }
 
+TEST_F(PortTest, OneThatKnowsAllGetsWhatChangesUntilItTakesOver) {
+    compute(0);
+    Played<FakeKvPolicy> next = play<FakeKvPolicy>(kFakeKvPolicy);
+    ASSERT_EQ(*port.warm_up(*next.component), true);
+    compute(0); // a step that was in flight: pages that are used, cached, evicted
+    compute(100);
+    compute(200);
+    port.update();
+    swap_in(std::move(next.component));
+    EXPECT_EQ(next.policy.pages, policy->pages);
+    EXPECT_EQ(next.policy.pages.size(), 4u);
+}
+
 TEST_F(PortTest, OneThatIsToTakeOverAndFailsIsNotAskedAgain) {
     compute(0);
     Played<FakeKvPolicy> next = play<FakeKvPolicy>(kFakeKvPolicy);
@@ -196,7 +209,6 @@ TEST_F(PortTest, OneThatKnowsAllTakesTheSlotWithoutAnotherAdoption) {
     compute(0);
     Played<FakeKvPolicy> next = play<FakeKvPolicy>(kFakeKvPolicy);
     EXPECT_EQ(*port.warm_up(*next.component), true);
-    compute(100); // which it hears of no more, before it has the slot: so it is to take it at once
     next.policy.pages = {7};
     swap_in(std::move(next.component));
     EXPECT_THAT(next.policy.pages, ElementsAre(7));

@@ -83,6 +83,27 @@ TEST(Passes, AStepThatWasGivenATokenThatIsNoneIsComputedAnew) {
     EXPECT_EQ(b.kv.pool().used(), good.table.held);
 }
 
+TEST(Passes, ThoseOfAStepThatIsComputedAnewKeepTheirOrder) {
+    Bench b;
+    std::vector<Sequence*> all;
+    for (int i = 0; i < 3; ++i) all.push_back(&b.run(4, 0));
+    const RequestId bad = all[1]->id;
+    b.executor.token = [&](const pb_sample_row& row) {
+        return row.id == bad ? -7 : static_cast<int32_t>(row.position);
+    };
+    for (Sequence* s : all) ASSERT_TRUE(b.kv.tables().grow(s->table, 5));
+    for (const uint32_t tokens : {4u, 1u}) {
+        b.step.clear();
+        for (Sequence* s : all) b.step.push_back({s, tokens, tokens == 4 ? 4u : 5u, 1});
+        ASSERT_TRUE(b.part.submit(b.step, {.overlaps = true}));
+    }
+    ASSERT_TRUE(b.part.collect());
+    ASSERT_TRUE(b.part.collect());
+    std::vector<RequestId> waiting;
+    for (const pb_sequence& record : b.sequences.waiting().records()) waiting.push_back(record.id);
+    EXPECT_THAT(waiting, ElementsAre(all[0]->id, all[2]->id));
+}
+
 TEST(Passes, AFailureOfTheExecutorIsTheSteps) {
     Bench b;
     Sequence& s = b.run(6, 0);

@@ -50,6 +50,8 @@ TEST(Progress, WaitsForTheNextArrivalForAsLongAsThereIsOne) {
     auto later = sequence(b.next_id++, 4);
     later->request.arrival_ns = 5000;
     b.sequences.add(std::move(later));
+    ASSERT_TRUE(b.progress.check(true));
+    EXPECT_EQ(b.clock.now_ns(), 0u) << "the next step may run what this one could not";
     EXPECT_EQ(b.idle_steps_until_it_fails(2000), 2000);
     EXPECT_TRUE(b.error.empty()) << b.error;
     EXPECT_EQ(b.clock.now_ns(), 5000u);

@@ -88,7 +88,7 @@ TEST(StepTrace, APreemptionIsASpanOfItsOwn) {
     b.step({{&other, 4}});
     s.preemptions = 1;
     b.step({{&s, 5}});
-    EXPECT_THAT(b.spans(1), ElementsAre("queue 100-100", "decode 100-110", "preempted 110-120", "decode 120-130"));
+    EXPECT_THAT(b.spans(1), ElementsAre("queue 100-100", "decode 100-110", "preempted 110-120", "prefill 120-130"));
 }
 
 TEST(StepTrace, AStepHasItsPhasesInOrderAndThePluginCallsInThem) {

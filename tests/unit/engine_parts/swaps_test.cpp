@@ -212,6 +212,7 @@ TEST(SwapsTogether, WaitForTheOneThatLearnsInPortions) {
     b.scheduler.slot().line().post(after);
     for (int boundary = 1; boundary < 3; ++boundary) {
         b.both.at_boundary(false);
+        EXPECT_TRUE(b.both.needs_boundary()) << "whether or not requests run";
         EXPECT_EQ(b.learns.asked, boundary);
         EXPECT_TRUE(b.states().empty()) << "neither has its slot, and the one after them waits";
         EXPECT_FALSE(b.both.waits_for_steps());
@@ -221,6 +222,7 @@ TEST(SwapsTogether, WaitForTheOneThatLearnsInPortions) {
     EXPECT_THAT(b.states(), ElementsAre(SwapState::kOnProbation, SwapState::kOnProbation));
     b.both.at_boundary(false);
     EXPECT_EQ(b.learns.asked, 3) << "it knows all";
+    EXPECT_FALSE(b.both.needs_boundary()) << "probation has no end without requests";
     EXPECT_EQ(after->record().state, SwapState::kPosted);
 }
 

@@ -65,6 +65,8 @@ Hypothesis BeamSearch::extend(const Hypothesis& parent, const Candidates& highes
             out.stop_reason = out.stops.matched();
         }
     }
+    if (settings_.ends_after > 0 && out.tokens.size() >= settings_.ends_after && out.finish == FinishReason::kNone)
+        out.finish = FinishReason::kStop;
     if (out.finish == FinishReason::kNone && out.tokens.size() >= p.max_tokens) out.finish = FinishReason::kLength;
     if (out.finish == FinishReason::kNone) return out;
     out.score = score(out.sum, out.tokens.size(), p.length_penalty);

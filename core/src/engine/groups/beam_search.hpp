@@ -33,6 +33,7 @@ class BeamSearch {
         const SamplingParams& sampling; // of the request, which outlives it
         std::vector<TokenId> ends;      // its end tokens: those that it stops at, by name or by the model's
         std::vector<TokenId> stop_ids;  // of them those that it named
+        uint32_t ends_after = 0;        // as Request::ends_after
     };
     BeamSearch(Settings, Hypothesis empty);
 

@@ -24,6 +24,7 @@ Result<> refuse_beside_beams(const SamplingParams& p) {
         {"typical_p", p.typical_p != 1},
         {"xtc_probability", p.xtc_probability != 0},
         {"mirostat", p.mirostat != 0},
+        {"repetition_detection", p.repetition_detection.max_pattern_size > 0},
         {"logits_statistics", p.logits_statistics}};
     for (const auto& [name, given] : others)
         if (given) return fail(std::string(name) + " with beam_width, whose candidates are those of the raw logits");
@@ -99,11 +100,14 @@ Result<> BeamSearches::check(const Request& r) const {
     if (p.beam_width > limits_.max_num_seqs)
         return fail(width + ", more than max_num_seqs of " + std::to_string(limits_.max_num_seqs) +
                     ", and beams run together");
-    if (const uint32_t wanted = candidates_wanted(p); wanted > kMaxCandidates)
-        return fail(width + " with " + std::to_string(end_tokens(p, limits_.eos).size()) +
-                    " tokens that end an output: " + std::to_string(wanted) +
-                    " candidates of each beam, expected at most " +
-                    std::to_string(kMaxCandidates));
+    if (const uint32_t wanted = candidates_wanted(p); wanted > kMaxCandidates) {
+        const uint32_t logprobs = p.logprobs.value_or(0);
+        const std::string why = wanted == logprobs ? "logprobs of " + std::to_string(logprobs)
+                                                   : std::to_string(end_tokens(p, limits_.eos).size()) +
+                                                         " tokens that end an output";
+        return fail(width + " with " + why + ": " + std::to_string(wanted) +
+                    " candidates of each beam, expected at most " + std::to_string(kMaxCandidates));
+    }
     if (kv_.shape().state_pages() > 0)
         return fail(StatusCode::kUnsupported,
                     "beam_width with a model whose layers keep states, which cannot be shared");
@@ -121,7 +125,7 @@ void BeamSearches::add(const std::vector<Sequence*>& slots) {
     const SamplingParams& p = first.request.sampling;
     Hypothesis empty{.stops = first.output.stops};
     if (first.output.detokenizer) empty.detokenizer = *first.output.detokenizer;
-    BeamSearch search({p, end_tokens(p, limits_.eos), p.stop_token_ids}, std::move(empty));
+    BeamSearch search({p, end_tokens(p, limits_.eos), p.stop_token_ids, first.request.ends_after}, std::move(empty));
     auto g = std::make_unique<BeamGroup>(BeamGroup{std::move(search), slots, {}, 0});
     g->candidates.resize(1);
     const uint32_t wanted = candidates_wanted(p);

@@ -15,7 +15,7 @@ Result<StepReport> StepLoop::step() {
     const uint64_t collected = p_.passes.collected();
     begin();
     Result<> done = advance();
-    const bool idle = p_.placement.placed().empty() && p_.passes.collected() == collected && has_unfinished();
+    const bool idle = p_.placement.placed().empty() && p_.passes.collected() == collected && has_requests();
     if (done) done = progress_.check(idle);
     p_.lifecycle.end_step();
     if (done) done = end();
@@ -30,6 +30,7 @@ Result<StepReport> StepLoop::step() {
 void StepLoop::begin() {
     StepContext& context = p_.context;
     context.report = {};
+    recovered_ = false;
     context.report.step = current_call().step = ++context.step;
     p_.lifecycle.begin_step();
     const auto& pending = p_.sequences.pending();
@@ -87,13 +88,14 @@ Result<> StepLoop::or_recovered(const Result<>& done) {
     p_.branches.drop();
     p_.passes.give_up();
     p_.swaps.recover(done.error());
+    recovered_ = true;
     return {};
 }
 
 Result<> StepLoop::end() {
-    const bool planned = !p_.placement.placed().empty();
+    const bool planned = !p_.placement.placed().empty() && !recovered_; // what failed in it has not passed
     p_.swaps.end_step({planned, planned && p_.passes.sampled()});
-    if (!has_unfinished()) PB_CHECK(p_.copies.flush());
+    if (!has_requests()) PB_CHECK(p_.copies.flush());
     p_.summary.note_state();
     p_.proposals.observe(p_.context.report);
     for (StepObserver* o : observers_) o->on_end(p_.context.report);

@@ -41,10 +41,12 @@ class StepLoop {
     // Runs one step, or waits on the clock for the next arrival if nothing can run. Fails only if the engine cannot go
     // on: then all requests have ended.
     Result<StepReport> step();
-    bool has_unfinished() const { return !p_.sequences.empty() || p_.passes.in_flight() > 0; }
+    // Requests, a step in flight, or a swap that is on its way into its slot.
+    bool has_unfinished() const { return has_requests() || p_.swaps.needs_boundary(); }
     std::string_view sync_reason() const; // of the next step, whatever it has: likewise
 
   private:
+    bool has_requests() const { return !p_.sequences.empty() || p_.passes.in_flight() > 0; }
     void begin();
     Result<> advance();
     Result<> or_recovered(const Result<>& done);
@@ -54,6 +56,7 @@ class StepLoop {
     const PhaseTimer timer_;
     Progress progress_;
     const std::string_view sync_reason_;
+    bool recovered_ = false; // in this step
     std::vector<StepObserver*> observers_;
 };
 

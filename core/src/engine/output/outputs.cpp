@@ -66,13 +66,13 @@ std::optional<Ending> Outputs::append(Sequence& s, TokenId token, size_t row, co
     const uint32_t made = s.outputs();
     const bool may_stop = made > p.min_tokens;
     const bool is_stop = std::ranges::find(p.stop_token_ids, token) != p.stop_token_ids.end();
-    if (may_stop && is_stop) return Ending{FinishReason::kStop, std::to_string(token)};
-    if (may_stop && is_end(p, token)) return Ending{FinishReason::kStop, ""};
-    if (out.detokenizer) {
+    const bool ends = may_stop && (is_stop || is_end(p, token));
+    if (out.detokenizer && (!ends || p.include_stop_str_in_output)) {
         const std::string text = out.detokenizer->add(token);
         out.delta.text += may_stop ? out.stops.add(text) : text;
-        if (!out.stops.matched().empty()) return Ending{FinishReason::kStop, out.stops.matched()};
+        if (!ends && !out.stops.matched().empty()) return Ending{FinishReason::kStop, out.stops.matched()};
     }
+    if (ends) return Ending{FinishReason::kStop, is_stop ? std::to_string(token) : ""};
     if (must_end) return Ending{FinishReason::kStop, ""}; // min_tokens or not
     if (s.request.ends_after > 0 && made >= s.request.ends_after) return Ending{FinishReason::kStop, ""};
     if (made >= p.max_tokens || s.tokens.size() >= max_model_len_) return Ending{FinishReason::kLength, ""};

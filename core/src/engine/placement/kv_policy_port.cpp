@@ -63,7 +63,10 @@ Result<> KvPolicyPort::adopt() {
     update_previous();
     pending_.clear();
     const WarmUp done = std::exchange(warm_up_, {});
-    if (done.knows_all && done.next == &slot_.current()) return {};
+    if (done.knows_all && done.next == &slot_.current()) { // but for what has changed since: a step was in flight
+        const pb_kv_pages changes = wire(done.changes);
+        return done.changes.empty() ? Result<>() : host::checked<&pb_kv_policy::update>(slot_.current(), &changes);
+    }
     std::vector<pb_kv_page> cached;
     for (const kv::CachedPage& page : kv_.pool().eviction().pages().all()) cached.push_back(record_of(page));
     const pb_kv_pages pages = wire(cached);
@@ -102,11 +105,17 @@ bool KvPolicyPort::roll_back(const std::string& phase, const std::string& reason
     return true;
 }
 
+// For the next policy; what is cached is still to come where it does not know all yet.
+void KvPolicyPort::note_for_next(const pb_kv_page& change) {
+    const bool cached = change.change == PB_KV_CACHED;
+    if (!(cached ? warm_up_.knows_all : warm_up_.knows[change.page])) return;
+    warm_up_.knows[change.page] = cached;
+    warm_up_.changes.push_back(change);
+    if (warm_up_.changes.size() > kMaxPending + kv_.pool().total()) warm_up_ = {}; // it never enters, or adopts all
+}
+
 void KvPolicyPort::note(const pb_kv_page& change) {
-    if (warm_up_.next && change.change != PB_KV_CACHED && warm_up_.knows[change.page]) { // else it is still to come
-        warm_up_.knows[change.page] = false;
-        warm_up_.changes.push_back(change);
-    }
+    if (warm_up_.next) note_for_next(change);
     pending_.push_back(change);
     if (pending_.size() >= kMaxPending) update();
 }

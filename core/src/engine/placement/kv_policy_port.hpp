@@ -23,7 +23,7 @@ class KvPolicyPort final : public kv::Evictor {
     // Gives the policy all that is cached, in place of all that it knows. Before its first call, and for a swap.
     Result<> adopt();
     // Before a swap: gives the next policy a portion of what is cached, after what has changed of what it got so far.
-    // True: it knows all, and adopt() has nothing left to do if it takes the slot now. A failure ends it.
+    // True: it knows all, and adopt() has only what changes until it takes the slot left to give. A failure ends it.
     Result<bool> warm_up(const host::Component& next, size_t max_pages = kPortion);
     void update();                          // gives it what has changed since its latest call
     // Its predecessor is back, which has got all changes too. False: it is not on probation.
@@ -39,6 +39,7 @@ class KvPolicyPort final : public kv::Evictor {
     void update_previous();
     pb_kv_pages wire(const std::vector<pb_kv_page>&) const;
     void note(const pb_kv_page&);
+    void note_for_next(const pb_kv_page&);
     enum class Fault { kError, kContract }; // the call failed; what it gave breaks the contract
     bool ask(std::span<kv::BlockId> out, size_t& named, Fault& fault, std::string& why);
     void count_fault(Fault, const std::string& why);

@@ -28,10 +28,10 @@ Result<> Intake::check_prompt(const Request& request) const {
     if (!sampling.stop.empty() && !p_.has_tokenizer)
         return fail(StatusCode::kUnsupported, "stop strings need a tokenizer");
     if (sampling.prompt_logprobs && !p_.settings.enable_chunked_prefill &&
-        request.prompt.size() > p_.prompt_logprobs.max_rows())
+        request.prompt.size() - 1 > p_.prompt_logprobs.max_rows()) // none of the first token
         return fail("prompt_logprobs of a prompt of " + std::to_string(request.prompt.size()) +
-                    " tokens, more than the " + std::to_string(p_.prompt_logprobs.max_rows()) +
-                    " rows of a step, without enable_chunked_prefill");
+                    " tokens take a row for each but the first, more than the " +
+                    std::to_string(p_.prompt_logprobs.max_rows()) + " of a step, without enable_chunked_prefill");
     return {};
 }
 

@@ -55,6 +55,12 @@ bool Swaps::waits_for_steps() const {
            });
 }
 
+bool Swaps::needs_boundary() const {
+    return waits_for_steps() || transactions_.any_candidate() || std::ranges::any_of(p_.ports, [](SwapPort* port) {
+               return port->slot().candidate() && port->slot().transaction() == 0;
+           });
+}
+
 bool Swaps::can_recover() const {
     return std::ranges::any_of(p_.ports, [](SwapPort* port) { return port->computes() && port->slot().previous(); });
 }

@@ -28,6 +28,8 @@ class Swaps {
     void at_boundary(bool in_flight);
     // Whether one is due that waits for the steps in flight.
     bool waits_for_steps() const;
+    // Whether one goes on at the next boundary, though nothing else is to be done until then.
+    bool needs_boundary() const;
     // The step has failed where it computes. True: the predecessor of a component on probation is back, and everything
     // is to be computed anew.
     bool recover(const std::string& reason);

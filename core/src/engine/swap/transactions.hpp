@@ -41,6 +41,7 @@ class Transactions {
     // Warms up what is due, a portion at each boundary, and lets in what knows all; of what computes only where nothing
     // is in flight.
     void at_boundary(bool in_flight);
+    bool any_candidate() const { return !candidates_.empty(); } // that goes on at each boundary
     bool waits_for_steps() const;     // as Swaps
     void settle();                    // commits where all have passed, rolls back where one was
 

@@ -30,7 +30,7 @@ void StepTrace::on_placed(std::span<const Placed> placed) {
     items_.clear();
     for (const Placed& p : placed) {
         const Sequence& s = *p.sequence;
-        const bool decodes = s.outputs() + s.placeholders > 0;
+        const bool decodes = s.outputs() + s.placeholders > 0 && p.rows >= p.tokens; // else it recomputes
         items_.push_back({s.id, s.group, p.tokens, s.cached_tokens, s.preemptions, s.request.arrival_ns, decodes});
     }
 }
