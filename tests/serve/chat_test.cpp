@@ -1,4 +1,5 @@
 // /v1/chat/completions.
+#include "serve/generation_request.hpp"
 #include "serve/server_fixture.hpp"
 
 namespace patchbay::serve::testing {
@@ -91,6 +92,38 @@ TEST(Chats, UseAllThatFitsWhereNoLimitIsGiven) {
     body.erase("max_tokens");
     body["stop"] = " "; // soon
     EXPECT_EQ(Json::parse(shared().post(kPath, body).body)["choices"][0]["finish_reason"], "stop");
+}
+
+TEST(Chats, GiveTemplatesNoneForToolsAndDocumentsThatAreNotThere) {
+    ServedModel model;
+    model.chat_template = *text::ChatTemplate::parse("{{ tools is none }} {{ documents }} {{ tools }}", "t");
+    Json body = chat();
+    EXPECT_EQ(render_chat(body, model).text, "True None None");
+    body.update({{"tools", {{{"type", "function"}}}}, {"documents", {"d"}}});
+    EXPECT_EQ(render_chat(body, model).text, "False ['d'] [{'type': 'function'}]");
+    body["tool_choice"] = "none";
+    EXPECT_EQ(render_chat(body, model).text, "True ['d'] None");
+}
+
+TEST(Chats, TakeABoundedNumberOfVariablesAndMembers) {
+    Json body = chat(), more = Json::object();
+    for (int i = 0; i < 1001; ++i) more["v" + std::to_string(i)] = i;
+    body["chat_template_kwargs"] = more;
+    const Answer refused = shared().post(kPath, body);
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_THAT(refused.body, HasSubstr("chat_template_kwargs: has 1001 members, expected at most 1000"));
+    more.erase("v0");
+    body["chat_template_kwargs"] = more;
+    EXPECT_EQ(shared().post(kPath, body).status, 200);
+
+    std::string members; // more than there are tokens; would take minutes if each were compared with all before it
+    for (int i = 0; i <= 256 << 10; ++i) members += ",\"" + std::to_string(i) + "\":1";
+    const std::string head = R"({"max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}], "x": {"a": 0)";
+    HttpClient client(shared().port());
+    client.post(kPath, head + members + "}}");
+    const Answer wide = client.read_answer();
+    EXPECT_EQ(wide.status, 400);
+    EXPECT_THAT(wide.body, HasSubstr("the body has an object of more than 262144 members"));
 }
 
 TEST(Chats, RefuseWhatIsWrong) {

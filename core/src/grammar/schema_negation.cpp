@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kMaxNegationDepth = 8; // of references and combinations
 constexpr size_t kMaxWays = 64;
+constexpr uint64_t kVisit = 256; // bytes, as which a look at a schema counts
 
 class Violations {
   public:
@@ -20,12 +21,14 @@ class Violations {
 
     std::vector<Json> of(const Json& s, int depth) {
         if (s.is_boolean()) return s.get<bool>() ? std::vector<Json>{} : std::vector<Json>{Json::object()};
-        if (!s.is_object() || depth > kMaxNegationDepth) return {};
+        if (!s.is_object() || depth > kMaxNegationDepth || !pays(kVisit + s.size())) return {};
         std::vector<Json> out;
         const auto add = [&](Json one) {
-            if (out.size() < kMaxWays && pays(one)) out.push_back(std::move(one));
+            if (out.size() < kMaxWays && pays(8 * cost_of(one))) out.push_back(std::move(one));
+            return out.size() < kMaxWays && budget_ > 0;
         };
         for (const auto& [key, value] : s.get_ref<const Json::object_t&>()) {
+            if (out.size() == kMaxWays) break;
             combined(s, key, value, depth, add);
             scalars(s, key, value, add);
             containers(s, key, value, add);
@@ -34,10 +37,9 @@ class Violations {
     }
 
   private:
-    using Add = std::function<void(Json)>;
+    using Add = std::function<bool(Json)>; // whether there is room for more
 
-    bool pays(const Json& one) {
-        const uint64_t cost = 8 * cost_of(one);
+    bool pays(uint64_t cost) {
         budget_ = cost < budget_ ? budget_ - cost : 0;
         return budget_ > 0;
     }
@@ -57,7 +59,8 @@ class Violations {
                 for (Json& each : of(*target, depth + 1)) add(std::move(each));
         } else if (key == "allOf" && value.is_array()) {
             for (const Json& part : value)
-                for (Json& each : of(part, depth + 1)) add(std::move(each));
+                for (Json& each : of(part, depth + 1))
+                    if (!add(std::move(each))) return;
         } else if ((key == "anyOf" || key == "oneOf") && value.is_array()) { // none of them holds
             Json none = Json::array();
             for (const Json& part : value) none.push_back(negated(part));

@@ -50,12 +50,20 @@ class References {
         ref_alone_ = old_ids_ || draft.find("draft-06") != draft.npos || draft.find("draft-07") != draft.npos;
     }
 
-    void localise() {
+    Result<> localise() {
         index(root_, "", "");
         rewrite(root_, "");
+        if (left_ > 0) return {};
+        return fail("the schema's $id, $anchor and $ref are too long together, with the places that they name");
     }
 
   private:
+    // Each name is kept with the URI and the place that it stands for, which may be as long as the schema.
+    bool pays(size_t bytes) {
+        left_ = bytes < left_ ? left_ - bytes : 0;
+        return left_ > 0;
+    }
+
     static std::optional<std::string> text_of(const Json& s, const char* keyword) {
         const auto at = s.find(keyword);
         if (at == s.end() || !at->is_string()) return std::nullopt;
@@ -69,8 +77,9 @@ class References {
     }
 
     void index(Json& s, const std::string& outer, const std::string& pointer) {
-        if (!s.is_object()) return;
+        if (!s.is_object() || !pays(pointer.size() + 2 * outer.size())) return;
         const std::string base = base_within(s, outer);
+        if (!pays(2 * base.size())) return;
         if (base != outer || pointer.empty()) resources_.try_emplace(base, pointer);
         for (const char* keyword : {"$id", "id"})
             if (const auto id = text_of(s, keyword); id && id->find('#') != id->npos && id->back() != '#')
@@ -88,7 +97,12 @@ class References {
     }
 
     // The pointer from the root; none: elsewhere.
-    std::optional<std::string> target(const std::string& ref, const std::string& base) const {
+    std::optional<std::string> target(const std::string& ref, const std::string& base) {
+        const auto found = place_of(ref, base);
+        if (!pays(base.size() + (found ? found->size() : 0))) return std::nullopt;
+        return found;
+    }
+    std::optional<std::string> place_of(const std::string& ref, const std::string& base) const {
         const size_t hash = std::min(ref.find('#'), ref.size());
         const std::string uri = resolved(base, ref.substr(0, hash));
         const std::string fragment = hash < ref.size() ? ref.substr(hash + 1) : "";
@@ -101,7 +115,7 @@ class References {
     }
 
     void rewrite(Json& s, const std::string& outer) {
-        if (!s.is_object()) return;
+        if (!s.is_object() || !pays(2 * outer.size())) return;
         const std::string base = base_within(s, outer);
         if (const auto ref = text_of(s, "$ref"))
             if (const auto to = target(*ref, base)) s["$ref"] = "#" + *to;
@@ -136,6 +150,7 @@ class References {
     }
 
     Json& root_;
+    size_t left_ = 16u << 20; // bytes
     bool old_ids_ = false, ref_alone_ = false;
     std::map<std::string, std::string> resources_, places_; // pointers by URI, the latter with a fragment
     std::map<std::string, int> dynamic_;                    // how many anchors have the name
@@ -174,8 +189,9 @@ class DynamicIndex {
 
 }  // namespace
 
-void localise_references(Json& root) {
-    if (root.is_object()) References(root).localise();
+Result<> localise_references(Json& root) {
+    if (!root.is_object()) return {};
+    return References(root).localise();
 }
 
 std::map<const Json*, DynamicAnchors> dynamic_anchors_of(const Json& root) { return DynamicIndex().of(root); }

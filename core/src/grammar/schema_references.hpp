@@ -3,13 +3,15 @@
 #include <map>
 #include <string>
 
+#include "base/result.hpp"
 #include "grammar/json_text.hpp"
 
 namespace patchbay::grammar {
 
 // Rewrites each $ref, $dynamicRef and $recursiveRef as '#/…' from the root, so that a part of the schema can be read
 // wherever it is copied to; as a $ref where it has one possible target. What leads out of the schema stays as it is.
-void localise_references(Json& root);
+// Fails where the names and the places that they stand for are too long together.
+Result<> localise_references(Json& root);
 
 // Schemas by the name of a $dynamicAnchor; "": of a $recursiveAnchor. `resource`: with an $id, around it.
 struct DynamicAnchor {

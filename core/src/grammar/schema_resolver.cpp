@@ -14,12 +14,19 @@ SchemaSource SchemaResolver::root() const {
 }
 
 // The anchors of a resource hold where no outer one has any of their names.
-const DynamicAnchors* SchemaResolver::within(const DynamicAnchors* outer, const Json* resource) const {
+Result<const DynamicAnchors*> SchemaResolver::within(const DynamicAnchors* outer, const SchemaSource& source,
+                                                     const Json* resource) const {
     const auto own = resources_.find(resource);
     if (!outer || own == resources_.end()) return outer;
     DynamicAnchors both = *outer;
     both.insert(own->second.begin(), own->second.end());
-    return both.size() == outer->size() ? outer : &*dynamic_scopes_.insert(std::move(both)).first;
+    if (both.size() == outer->size()) return outer;
+    const size_t size = both.size();
+    const auto [at, fresh] = dynamic_scopes_.insert(std::move(both));
+    if (fresh && size > anchors_left_)
+        return fail(source.path + ": too many $dynamicAnchor hold in too many ways");
+    if (fresh) anchors_left_ -= size;
+    return &*at;
 }
 
 Result<SchemaSource> SchemaResolver::entered(SchemaSource source) const {
@@ -28,7 +35,7 @@ Result<SchemaSource> SchemaResolver::entered(SchemaSource source) const {
     if (source.dynamic && s.contains("$id") && !resources_.contains(&s))
         return fail(source.path + ": a schema with an $id under 'not', 'oneOf' or 'if' is not supported beside dynamic "
                                   "references");
-    source.dynamic = within(source.dynamic, &s);
+    PB_TRY(source.dynamic, within(source.dynamic, source, &s));
     if (s.contains("unevaluatedProperties") || s.contains("unevaluatedItems"))
         source.scope = &scopes_.try_emplace({&s, source.scope}, UnevaluatedScope{&s, source.scope}).first->second;
     return source;
@@ -41,7 +48,7 @@ Result<SchemaSource> SchemaResolver::resolve(const SchemaSource& source) const {
         known = resolved_.emplace(source.schema, std::move(target)).first;
     }
     SchemaSource out = source.placed(known->second.source);
-    out.dynamic = within(source.dynamic, known->second.resource);
+    PB_TRY(out.dynamic, within(source.dynamic, source, known->second.resource));
     return out;
 }
 
@@ -59,7 +66,7 @@ Result<SchemaSource> SchemaResolver::resolve_dynamic(const SchemaSource& source,
         target.resource = at->second.resource;
     }
     SchemaSource out = source.placed(target.source);
-    out.dynamic = within(source.dynamic, target.resource);
+    PB_TRY(out.dynamic, within(source.dynamic, source, target.resource));
     return out;
 }
 

@@ -1,5 +1,6 @@
 // Follows the references of a schema, and knows what holds where they lead. For the JSON Schema front end.
 #pragma once
+#include <cstddef>
 #include <map>
 #include <set>
 #include <string>
@@ -29,11 +30,12 @@ class SchemaResolver {
         const Json* resource; // around it
     };
     Result<Target> look_up(const SchemaSource& with_ref, const char* keyword) const;
-    const DynamicAnchors* within(const DynamicAnchors*, const Json* resource) const;
+    Result<const DynamicAnchors*> within(const DynamicAnchors*, const SchemaSource&, const Json* resource) const;
 
     const Json& root_;
     std::map<const Json*, DynamicAnchors> resources_; // empty: no reference needs them
     mutable std::set<DynamicAnchors> dynamic_scopes_;
+    mutable size_t anchors_left_ = 200'000; // that may be in all of them
     mutable std::map<std::pair<const Json*, const UnevaluatedScope*>, UnevaluatedScope> scopes_;
     mutable std::map<const Json*, Target> resolved_; // by the schema that contains the $ref
 };

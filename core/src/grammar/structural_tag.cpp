@@ -4,13 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/json_file.hpp"
+#include "base/ordered_json.hpp"
 #include "grammar/automaton.hpp"
 #include "grammar/ebnf.hpp"
 #include "grammar/first_match.hpp"
 #include "grammar/json_schema.hpp"
 #include "grammar/lark.hpp"
 #include "grammar/regex.hpp"
+#include "grammar/schema_parse.hpp"
 
 namespace patchbay::grammar {
 namespace {
@@ -322,8 +323,9 @@ Result<RuleId> parse_structural_tag(Rules& rules, std::string_view text, Whitesp
     if (text.size() > kMaxBytes)
         return fail("structural_tag: " + std::to_string(text.size()) + " bytes, expected at most " +
                     std::to_string(kMaxBytes));
-    PB_TRY(const nlohmann::json checked, parse_json(text, "structural_tag"));
-    return Translator(rules, whitespace, work).translate(Json::parse(text));
+    auto read = parse_ordered_json(text, {.members = kMaxSchemaMembers});
+    if (!read) return fail("structural_tag: it " + read.error());
+    return Translator(rules, whitespace, work).translate(*read);
 }
 
 }  // namespace patchbay::grammar

@@ -5,6 +5,8 @@
 namespace patchbay::serve {
 namespace {
 
+constexpr size_t kMaxVariables = 1000; // of a request's own, for the template
+
 // A message's content as templates read it: a text. Parts of text are joined by new lines.
 std::optional<Refusal> flatten_content(Json& message, const std::string& where) {
     const auto at = message.find("content");
@@ -80,7 +82,7 @@ RenderedChat render_chat(const Json& body, const ServedModel& model) {
         out.refusal = Refusal{fail(StatusCode::kUnsupported, model.no_template), "messages"};
         return out;
     }
-    Json variables = Json::object();
+    Json variables{{"tools", nullptr}, {"documents", nullptr}}; // as transformers gives them: none, but defined
     if ((out.refusal = read_messages(body, variables["messages"]))) return out;
     Fields f(body);
     bool prompt = true, go_on = false;
@@ -99,7 +101,10 @@ RenderedChat render_chat(const Json& body, const ServedModel& model) {
     if (!model.eos_token.empty()) variables["eos_token"] = model.eos_token;
     if (const Json* more = f.object("chat_template_kwargs")) {
         if (more->contains("messages")) f.refuse("chat_template_kwargs", "may not bring messages of its own");
-        for (const auto& [name, value] : more->items()) variables[name] = value;
+        if (more->size() > kMaxVariables)
+            f.refuse("chat_template_kwargs", "has " + std::to_string(more->size()) + " members, expected at most " +
+                                                 std::to_string(kMaxVariables));
+        else for (const auto& [name, value] : more->items()) variables[name] = value;
     }
     if ((out.refusal = f.refusal())) return out;
 

@@ -2,35 +2,17 @@
 
 #include <cmath>
 
-#include "base/json_file.hpp"
+#include "base/ordered_json.hpp"
 #include "base/printable.hpp"
 
 namespace patchbay::serve {
 namespace {
-
-constexpr size_t kMaxDepth = 64;
 
 std::string described(const Json& value) {
     std::string text = value.is_array()    ? "a list"
                        : value.is_object() ? "an object"
                                            : value.dump(-1, ' ', false, Json::error_handler_t::replace);
     return printable(text, 60);
-}
-
-// Of lists and objects, without parsing: the parser's own stack is not the limit.
-size_t depth_of(const std::string& text) {
-    size_t depth = 0, deepest = 0;
-    bool in_string = false;
-    for (size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        if (in_string) {
-            if (c == '\\') i += 1;
-            else if (c == '"') in_string = false;
-        } else if (c == '"') in_string = true;
-        else if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
-        else if ((c == ']' || c == '}') && depth > 0) depth -= 1;
-    }
-    return deepest;
 }
 
 }  // namespace
@@ -90,17 +72,11 @@ bool Fields::take_integer(const std::string& name, const Json& value, int64_t lo
 }
 
 Result<Json> parse_body(const std::string& text) {
-    if (depth_of(text) > kMaxDepth)
-        return fail(StatusCode::kInvalid,
-                    "the body nests lists and objects more than " + std::to_string(kMaxDepth) + " deep");
-    try {
-        Json body = Json::parse(text);
-        if (!body.is_object())
-            return fail(StatusCode::kInvalid, "the body is " + described(body) + ", expected an object");
-        return body;
-    } catch (const Json::exception& error) {
-        return fail(StatusCode::kInvalid, "the body is no JSON: " + printable(json_reason(error)));
-    }
+    auto body = parse_ordered_json(text);
+    if (!body) return fail(StatusCode::kInvalid, "the body " + body.error());
+    if (!body->is_object())
+        return fail(StatusCode::kInvalid, "the body is " + described(*body) + ", expected an object");
+    return body;
 }
 
 }  // namespace patchbay::serve

@@ -85,7 +85,7 @@ class Fields {
     std::optional<Refusal> refusal_;
 };
 
-// A request's body: an object, nested at most 64 deep.
+// A request's body: an object, with the limits of parse_ordered_json().
 Result<Json> parse_body(const std::string&);
 
 }  // namespace patchbay::serve

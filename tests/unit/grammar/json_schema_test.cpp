@@ -56,7 +56,7 @@ TEST(JsonSchema, RefusesByNameWhatItDoesNotSupport) {
          "names of so few lengths"},
         {"{", "the schema is not JSON"},
         {"[]", "is no schema"},
-        {std::string(100, '[') + std::string(100, ']'), "nests deeper"},
+        {std::string(100, '[') + std::string(100, ']'), "nests lists and objects more than 64 deep"},
         {R"({"anyOf": 3})", "is no list of schemas"},
     };
     for (const auto& [schema, why] : refused) {
@@ -107,6 +107,52 @@ TEST(JsonSchema, HoldsOnWhenALargeOneIsTooMuch) {
     for (int i = 0; i < 400; ++i) wide += "\"p" + std::to_string(i) + R"(": {"type": "string", "maxLength": 50},)";
     EXPECT_EQ(refusal(json(wide + R"("z": {}}})")), "");
     EXPECT_NE(refusal(json(R"x({"type": "string", "pattern": "^(a|b)*a(a|b){60}$", "maxLength": 5000})x")), "");
+}
+
+// Each would take hours, or all memory, if it were followed to its end.
+TEST(JsonSchema, RefusesWhatGrowsWithoutEnd) {
+    const auto list = [](int n, const std::string& of) {
+        std::string out = of;
+        for (int i = 1; i < n; ++i) out += "," + of;
+        return "[" + out + "]";
+    };
+    const auto reference = [](const std::string& to) { return R"({"$ref":"#/$defs/)" + to + "\"}"; };
+    const auto negated = [&](const std::string& last) { // 900 ^ 3 ways to the last one
+        std::string out = R"({"not":{"$ref":"#/$defs/a"},"$defs":{"d":)" + last;
+        for (const auto& [name, next] : {std::pair{"a", "b"}, {"b", "c"}, {"c", "d"}})
+            out += ",\"" + std::string(name) + R"(":{"allOf":)" + list(900, reference(next)) + "}";
+        return out + "}}";
+    };
+    EXPECT_TRUE(accepts(json(negated(R"({"minimum":3})")), "2"));
+    EXPECT_FALSE(accepts(json(negated(R"({"minimum":3})")), "3"));
+    EXPECT_NE(refusal(json(negated(R"({"title":"any"})"))).find("#/not: the schemas under 'not' and 'oneOf' are too"),
+              std::string::npos);
+
+    const std::string long_name(100'000, 'n');
+    std::string anchors, references;
+    for (int i = 0; i < 1900; ++i) {
+        anchors += (i ? ",\"" : "\"") + std::to_string(i) + R"(":{"$anchor":"a)" + std::to_string(i) + "\"}";
+        references += (i ? ",\"" : "\"") + std::to_string(i) + R"(":{"$ref":"#a"})";
+    }
+    EXPECT_NE(refusal(json(R"({"$id":"http://a/)" + long_name + R"(","$defs":{)" + anchors + "}}"))
+                  .find("too long together"),
+              std::string::npos);
+    EXPECT_NE(refusal(json(R"({"$defs":{")" + long_name + R"(":{"$anchor":"a"}},"properties":{)" + references + "}}"))
+                  .find("too long together"),
+              std::string::npos);
+
+    std::string dynamic, resources, uses;
+    for (int i = 0; i < 1500; ++i) {
+        const std::string n = std::to_string(i), comma = i ? "," : "";
+        dynamic += comma + "\"d" + n + R"(":{"$dynamicAnchor":"d)" + n + "\"}";
+        resources += comma + "\"r" + n + R"(":{"$id":"r)" + n + R"(","$dynamicAnchor":"x)" + n + "\"}";
+        uses += comma + "\"p" + n + R"(":{"$ref":"#/$defs/r)" + n + "\"}";
+    }
+    EXPECT_NE(refusal(json(R"({"$defs":{"all":{"$defs":{)" + dynamic +
+                           R"(}},"two":{"$id":"two","$dynamicAnchor":"d1","$dynamicRef":"#d1"},)" + resources +
+                           R"(},"properties":{)" + uses + "}}"))
+                  .find("too many $dynamicAnchor hold in too many ways"),
+              std::string::npos);
 }
 
 // A validator for the schema below, by hand.

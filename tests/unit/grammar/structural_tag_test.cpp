@@ -89,8 +89,9 @@ TEST(StructuralTag, ReadsTreesOfFormats) {
 }
 
 TEST(StructuralTag, NamesThePlaceOfAFault) {
+    std::string wide = R"({"a": 0)";
+    for (int i = 0; i < 2000; ++i) wide += ",\"" + std::to_string(i) + "\": 0";
     const std::vector<std::pair<StructuredOutputs, std::string>> refused = {
-        {tag("{"), "structural_tag:1:"},
         {tag("[]"), "structural_tag: expected an object"},
         {tag("{}"), "expected 'structures' with 'triggers', or 'format'"},
         {tag(R"({"structures": [], "triggers": ["a"]})"), "expected a list 'structures'"},
@@ -106,6 +107,8 @@ TEST(StructuralTag, NamesThePlaceOfAFault) {
          "format.elements[0]: regex: a lookahead"},
         {format(R"({"type": "tag", "begin": "a", "end": "b"})"), "format: expected 'content'"},
         {format(R"({"type": "any_text", "excludes": ["a"]})"), "'excludes' is not supported"},
+        {tag("{"), "structural_tag: it is not JSON: "},
+        {tag(wide + "}"), "structural_tag: it has an object of more than 2000 members"},
     };
     for (const auto& [asked, why] : refused) {
         const std::string error = refusal(asked);
