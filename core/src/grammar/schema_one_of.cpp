@@ -76,7 +76,9 @@ bool OneOf::disjoint(const Json& x, const Json& y, int depth) const {
                 return false;
             const auto& key = name.get_ref<const std::string&>();
             const bool in_q = q.contains("properties") && q["properties"].contains(key);
-            if (!in_q) return q.contains("additionalProperties") && q["additionalProperties"] == false;
+            if (!in_q)
+                return q.contains("additionalProperties") && q["additionalProperties"] == false &&
+                       !q.contains("patternProperties");
             return requires_member(q, key) && p.contains("properties") && p["properties"].contains(key) &&
                    disjoint(p["properties"][key], q["properties"][key], depth + 1);
         });

@@ -38,6 +38,14 @@ TEST(OneOfBranches, NegateThoseThatTheyMayFitBesides) {
               (Sizes{2, 2, 1}));
 }
 
+TEST(OneOfBranches, LookWhetherAPatternNamesARequiredMember) {
+    const std::string closed = R"({"type": "object", "additionalProperties": false)";
+    const std::string first = R"({"oneOf": [{"type": "object", "required": ["ab"],
+                                             "properties": {"ab": {"type": "integer"}}}, )" + closed;
+    EXPECT_EQ(sizes_of((first + "}]}").c_str()), (Sizes{1, 1}));
+    EXPECT_EQ(sizes_of((first + R"(, "patternProperties": {"^ab$": {"type": "integer"}}}]})").c_str()), (Sizes{2, 2}));
+}
+
 TEST(OneOfBranches, FollowReferences) {
     EXPECT_EQ(sizes_of(R"({"oneOf": [{"$ref": "#/$defs/a"}, {"type": "null"}], "$defs": {"a": {"type": "string"}}})"),
               (Sizes{1, 1}));
