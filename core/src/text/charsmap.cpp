@@ -118,6 +118,7 @@ bool Charsmap::apply(std::string_view text, size_t most, std::string& out) const
         if (U_FAILURE(error)) return false; // ICU without its data
         UText view = UTEXT_INITIALIZER;
         utext_openUTF8(&view, segment.data(), static_cast<int64_t>(segment.size()), &error);
+        const icu::LocalUTextPointer closes(&view);
         clusters->setText(&view, error);
         if (U_FAILURE(error)) return false;
         for (int32_t begin = clusters->first(), end; (end = clusters->next()) != icu::BreakIterator::DONE;
@@ -125,7 +126,6 @@ bool Charsmap::apply(std::string_view text, size_t most, std::string& out) const
             apply_cluster(segment.substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), out);
             if (out.size() > most) return false;
         }
-        utext_close(&view);
     }
     return true;
 }
