@@ -174,16 +174,7 @@ Result<Normalizer> build_normalizer(const SentencePieceModel& model, const json&
 Result<std::vector<AddedToken>> added_tokens(const json& config, const Vocabulary& vocabulary) {
     PB_TRY(const json listed, listed_added_tokens(config));
     PB_TRY(auto out, read_added_tokens(listed));
-    for (const std::string& name : named_special_tokens(config)) {
-        const auto id = vocabulary.find(name);
-        const bool known = std::any_of(out.begin(), out.end(), [&](const AddedToken& t) { return t.content == name; });
-        if (!id || known) continue;
-        AddedToken token;
-        token.id = *id;
-        token.content = name;
-        token.special = true;
-        out.push_back(std::move(token));
-    }
+    add_named_tokens(config, vocabulary, out);
     return out;
 }
 

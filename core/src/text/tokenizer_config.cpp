@@ -1,6 +1,9 @@
 #include "text/tokenizer_config.hpp"
 
 #include <charconv>
+#include <string>
+#include <unordered_map>
+#include <utility>
 
 #include "text/json_fields.hpp"
 #include "text/post_processor.hpp"
@@ -33,6 +36,39 @@ Result<> apply_flag(const json& config, const std::string& which, std::vector<To
     if (!wanted.get<bool>() && has) ids.erase(front ? ids.begin() : ids.end() - 1);
     return {};
 }
+
+// The special tokens that the config only names. They need not be in the vocabulary.
+std::vector<std::string> named_special_tokens(const json& config) {
+    std::vector<std::string> out;
+    const auto add = [&](const json& token) {
+        if (std::string content = content_of(token); !content.empty()) out.push_back(std::move(content));
+    };
+    for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"})
+        add(member(config, key));
+    for (const char* key : {"additional_special_tokens", "extra_special_tokens"})
+        if (const json& more = member(config, key); more.is_structured())
+            for (const json& token : more) add(token); // of a list, or the values of an object
+    return out;
+}
+
+class AddedIndex { // of a list, by content
+  public:
+    explicit AddedIndex(std::vector<AddedToken>& tokens) : tokens_(tokens) {
+        for (size_t i = 0; i < tokens_.size(); ++i) places_.try_emplace(tokens_[i].content, i);
+    }
+    AddedToken* find(const std::string& content) {
+        const auto at = places_.find(content);
+        return at == places_.end() ? nullptr : &tokens_[at->second];
+    }
+    void push(AddedToken token) {
+        places_.emplace(token.content, tokens_.size());
+        tokens_.push_back(std::move(token));
+    }
+
+  private:
+    std::vector<AddedToken>& tokens_;
+    std::unordered_map<std::string, size_t> places_;
+};
 
 }  // namespace
 
@@ -70,16 +106,35 @@ Result<json> listed_added_tokens(const json& config) {
     return out;
 }
 
-std::vector<std::string> named_special_tokens(const json& config) {
-    std::vector<std::string> out;
-    const auto add = [&](const json& token) {
-        if (std::string content = content_of(token); !content.empty()) out.push_back(std::move(content));
-    };
-    for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"})
-        add(member(config, key));
-    if (const json& more = member(config, "additional_special_tokens"); more.is_array())
-        for (const json& token : more) add(token);
-    return out;
+Result<> add_listed_tokens(const json& config, const Vocabulary& vocabulary, std::vector<AddedToken>& added) {
+    PB_TRY(const json list, listed_added_tokens(config));
+    PB_TRY(auto listed, read_added_tokens(list));
+    AddedIndex known(added);
+    for (AddedToken& token : listed) {
+        if (AddedToken* const same = known.find(token.content)) {
+            token.id = same->id;
+            *same = std::move(token);
+        } else if (const auto id = vocabulary.find(token.content)) { // which counts, whatever id it is listed with
+            token.id = *id;
+            known.push(std::move(token));
+        }
+    }
+    return {};
+}
+
+void add_named_tokens(const json& config, const Vocabulary& vocabulary, std::vector<AddedToken>& added) {
+    AddedIndex known(added);
+    for (const std::string& name : named_special_tokens(config)) {
+        AddedToken* const same = known.find(name);
+        if (same) same->special = true;
+        const auto id = same ? std::nullopt : vocabulary.find(name);
+        if (!id) continue;
+        AddedToken token;
+        token.id = *id;
+        token.content = name;
+        token.special = true;
+        known.push(std::move(token));
+    }
 }
 
 Result<> apply_config(const json& config, PipelineTokenizer::Parts& out) {

@@ -22,6 +22,8 @@ Result<std::shared_ptr<const Tokenizer>> build(const json& tokenizer, const json
     const Alphabet alphabet = pre_tokenizer.byte_level() ? Alphabet::kBytes : Alphabet::kCharacters;
     PB_TRY(auto model, read_model(member(tokenizer, "model"), alphabet, vocabulary));
     PB_TRY(auto added, read_added_tokens(member(tokenizer, "added_tokens")));
+    PB_CHECK(add_listed_tokens(config, vocabulary, added));
+    add_named_tokens(config, vocabulary, added);
     auto surround = read_post_processor(member(tokenizer, "post_processor"));
     if (!surround) return fail("post_processor: " + surround.error());
     PipelineTokenizer::Parts parts{std::move(vocabulary),      std::move(model),   std::move(normalizer),

@@ -36,11 +36,6 @@ Result<json> read_vocab_and_merges(const std::filesystem::path& folder, const js
     PB_TRY(json vocab, read_json_file(folder / "vocab.json"));
     PB_TRY(const std::string merges, read_whole_file(folder / "merges.txt", JsonLimits{}.bytes));
     PB_TRY(json added, listed_added_tokens(config));
-    for (const std::string& special : named_special_tokens(config))
-        if (vocab.contains(special) && std::none_of(added.begin(), added.end(), [&](const json& token) {
-                return member(token, "content") == special;
-            }))
-            added.push_back({{"content", special}, {"id", vocab[special]}, {"special", true}});
     json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", !qwen2}};
     json out = {{"model", {{"type", "BPE"}, {"vocab", std::move(vocab)}, {"merges", read_merges(merges)}}},
                 {"added_tokens", std::move(added)}};

@@ -106,6 +106,30 @@ TEST(Tokenizer, follows_add_bos_token_and_names_the_end_token) {
     EXPECT_THAT(refusal(j, {{"add_bos_token", true}}), HasSubstr("no bos_token"));
 }
 
+// As transformers 5 load such folders: ids are the vocabulary's, flags those that tokenizer_config.json lists.
+TEST(Tokenizer, takes_the_tokens_of_its_config_that_are_in_the_vocabulary) {
+    const json flags = {{"lstrip", true}, {"special", false}};
+    const auto j = with_added(byte_tokenizer({{"a", "b"}}), {added(300, "<x>", flags)});
+    const json listed = {{"7", {{"content", "ab"}, {"special", true}, {"rstrip", true}}},
+                         {"300", {{"content", "<x>"}, {"special", true}}},
+                         {"301", {{"content", "<none>"}, {"special", true}}}};
+    EXPECT_THAT(built(j)->encode("c <x>ab "), ElementsAre('c', 300, 256, ' '));
+    const auto t = built(j, {{"added_tokens_decoder", listed}});
+    EXPECT_THAT(t->encode("c <x>ab <none>"), ElementsAre('c', ' ', 300, 256, '<', 'n', 'o', 'n', 'e', '>'));
+    EXPECT_TRUE(t->is_special(300));
+    EXPECT_EQ(t->decode(std::vector<TokenId>{256, 'c'}), "c");
+
+    // What is only named keeps its flags, and becomes special.
+    for (const char* key : {"eos_token", "additional_special_tokens", "extra_special_tokens"}) {
+        const json names = std::string(key) == "eos_token" ? json("ab") : json{"ab", {{"content", "<x>"}}, "<none>"};
+        const auto named = built(j, {{key, names}, {"bos_token", "<x>"}});
+        EXPECT_THAT(named->encode("c <x>"), ElementsAre('c', 300)) << key;
+        EXPECT_TRUE(named->is_special(300) && named->is_special(256)) << key;
+        EXPECT_FALSE(named->is_special('c')) << key;
+    }
+    EXPECT_TRUE(built(j, {{"extra_special_tokens", {{"image_token", "ab"}}}})->is_special(256));
+}
+
 TEST(Tokenizer, gives_back_any_valid_text_and_any_bytes_that_are_not) {
     const auto t = built(byte_tokenizer({{"Ġ", "t"}, {"h", "e"}, {"Ġt", "he"}, {"Ã", "©"}}));
     std::mt19937 random(3);
