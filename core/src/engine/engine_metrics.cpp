@@ -112,7 +112,7 @@ struct EngineMetrics::Series {
     prometheus::Gauge* draft_length = nullptr;
     prometheus::Counter *branches = nullptr, *dropped_branches = nullptr, *branch_tokens = nullptr;
     prometheus::Counter *draft_passes = nullptr, *draft_tokens = nullptr, *draft_seconds = nullptr;
-    std::array<prometheus::Counter*, kFinishReasons> finished{}; // by FinishReason
+    std::array<prometheus::Counter*, kFinishReasons> finished{}, without_token{}; // by FinishReason
 };
 
 EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, const std::string& version)
@@ -129,6 +129,9 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
     for (size_t i = 1; i < s.finished.size(); ++i)
         s.finished[i] = &all.counter("patchbay_requests_finished_total",
                                    {{"reason", std::string(name_of(static_cast<FinishReason>(i)))}});
+    for (const FinishReason reason : {FinishReason::kAbort, FinishReason::kError})
+        s.without_token[static_cast<size_t>(reason)] =
+            &all.counter("patchbay_requests_without_token_total", {{"reason", std::string(name_of(reason))}});
     for (size_t r = 0; facts.ranks.size() > 1 && r < facts.ranks.size(); ++r) {
         s.ranks.push_back(&all.gauge("patchbay_rank_up", {{"rank", std::to_string(r)}}));
         s.ranks.back()->Set(1);
@@ -160,6 +163,7 @@ EngineMetrics::~EngineMetrics() {
          {&s.waiting, &s.waiting_tokens, &s.oldest_wait, &s.running, &s.used, &s.cached, &s.free, &s.utilisation,
           &s.graphs, &s.graph_bytes, s.draft_length})
         if (now) now->Set(0);
+    for (prometheus::Gauge* pages : s.group_pages) pages->Set(0);
 }
 
 void EngineMetrics::on_request(RequestId id, uint64_t arrival_ns, uint32_t prompt_tokens, uint32_t n) {
@@ -186,7 +190,8 @@ void EngineMetrics::on_output(const RequestOutput& out) {
     }
     if (out.finish == FinishReason::kNone) return;
     s.finished[static_cast<size_t>(out.finish)]->Increment();
-    s.e2e.Observe(seconds(since(t.arrival_ns, out.time_ns)));
+    if (is_complete(out.finish)) s.e2e.Observe(seconds(since(t.arrival_ns, out.time_ns)));
+    else if (t.output_tokens == 0) s.without_token[static_cast<size_t>(out.finish)]->Increment();
     if (out.first_scheduled_ns > 0) s.queue.Observe(seconds(since(t.arrival_ns, out.first_scheduled_ns)));
     if (t.output_tokens > 1 && !whole) s.tpot.Observe(seconds(since(t.first_ns, t.last_ns)) / (t.output_tokens - 1));
     if (out.logits) {

@@ -36,6 +36,21 @@ RequestOutput delta(RequestId id, uint64_t ms, size_t tokens, FinishReason finis
     return out;
 }
 
+TEST(EngineMetricsTest, CountRequestsThatEndWithoutATokenAndTakeNoTimeOfThem) {
+    Scrape s;
+    for (RequestId id = 1; id <= 4; ++id) s.engine.on_request(id, 0, 20);
+    s.engine.on_output(delta(1, 100, 1, FinishReason::kLength));
+    s.engine.on_output(delta(2, 9000, 0, FinishReason::kAbort)); // it waited in the queue
+    s.engine.on_output(delta(3, 200, 1));
+    s.engine.on_output(delta(3, 9000, 0, FinishReason::kAbort));
+    s.engine.on_output(delta(4, 300, 0, FinishReason::kError));
+    s.expect("patchbay_time_to_first_token_seconds_count 2");
+    s.expect("patchbay_requests_without_token_total{reason=\"abort\"} 1");
+    s.expect("patchbay_requests_without_token_total{reason=\"error\"} 1");
+    s.expect("patchbay_e2e_request_latency_seconds_count 1");
+    s.expect("patchbay_requests_finished_total{reason=\"abort\"} 2");
+}
+
 TEST(EngineMetricsTest, SayThatTheTimeOfASimulationIsVirtual) {
     metrics::Metrics all;
     EngineMetrics computed(all, facts(), "9.9");

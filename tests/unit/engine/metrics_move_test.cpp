@@ -64,6 +64,8 @@ class Watched {
         return *id;
     }
 
+    void abort(RequestId id) { engine_->abort(id); }
+
     void swap_scheduler(const char* name) {
         host::Prober prober(host::ProbeOptions{.program = std::string(kBuildDir) + "/bin/patchbay-probe"});
         engine_->swap({SwapSlot::kScheduler, {name, {}}, registry(), prober});
@@ -171,6 +173,7 @@ TEST(MetricsMove, EachOfTheCatalogueWhenAnEngineIsShortOfEverything) {
     c.engine.tensor_parallel_size = 2;
     w.use(c);
     w.add(random_prompt(1, 8), 2);
+    w.abort(w.add(random_prompt(3, 8), 2)); // while it waits
     SamplingParams twice = seeded(1, 2);
     twice.n = 2;
     twice.logits_statistics = true;
