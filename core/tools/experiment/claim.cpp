@@ -34,9 +34,20 @@ struct Claiming {
 
     std::string difference(size_t v, size_t other) const {
         const Difference d = difference_between(m, q, v, other, headline, level());
-        return "(difference " + shown(d.value) +
-               (std::isnan(d.low) ? ", the same in every repeat)"
-                                  : ", 95 % interval " + shown(d.low) + " to " + shown(d.high) + ")");
+        const std::string interval = std::isnan(d.low)
+                                         ? ", the same in every repeat)"
+                                         : ", 95 % interval " + shown(d.low) + " to " + shown(d.high) + ")";
+        return "(difference " + shown(d.value) + interval;
+    }
+    // A verdict may hold at a less strict level than the interval, by what else is shown. It then stands for itself.
+    bool has_proof(size_t v) const {
+        const Difference& d = results[v].comparison.metrics[headline];
+        return d.verdict == Verdict::kBetter && d.p <= level();
+    }
+    std::string difference_from_base(size_t v) const {
+        if (has_proof(v) || verdict(v, headline) != Verdict::kBetter) return difference(v, q.baseline);
+        const Difference& d = results[v].comparison.metrics[headline];
+        return "(difference " + shown(d.value) + ", p " + shown(d.corrected) + " corrected by Holm)";
     }
 
     // The first of the others that is not shown to be worse than `best`, at the level of the interval that the sentence
@@ -110,15 +121,16 @@ Claim claim_of(const Measured& m, const std::vector<VariantResult>& results, con
                         c.difference(others[0], q.baseline),
                               what_else(c), true);
     // The mean of one whose repeats vary much may be the best and shown to be nothing.
-    const auto leading =
-        std::ranges::find_if(others, [&](size_t v) { return c.verdict(v, c.headline) == Verdict::kBetter; });
+    auto leading = std::ranges::find_if(others, [&](size_t v) { return c.has_proof(v); });
+    if (leading == others.end())
+        leading = std::ranges::find_if(others, [&](size_t v) { return c.verdict(v, c.headline) == Verdict::kBetter; });
     if (leading == others.end())
         return without_leader("no variant is shown to have a better " + c.info.label + " than " + c.base(),
                               what_else(c));
 
     const size_t best = *leading;
     const std::string proof = ": " + c.value(best) + " against " + c.value(q.baseline) + " of " + c.base() + " " +
-                              c.difference(best, q.baseline);
+                              c.difference_from_base(best);
     others.erase(leading);
     Claim claim{.winner = {}, .sentence = {}, .leader = best, .claims = true};
     const auto unbeaten = c.unbeaten(best, others);

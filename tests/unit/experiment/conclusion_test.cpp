@@ -146,6 +146,34 @@ TEST(Conclusion, NamesTheVariantThatIsShownToBeBetterBesideOneWhoseMeanIsLower) 
     EXPECT_THAT(c.sentence, HasSubstr("no winner is named, as varying with "));
 }
 
+// 60 ms in the mean, of repeats that vary so much that p is just below 0.05.
+std::vector<RunRecord> hardly_quicker(size_t variant) {
+    auto runs = runs_with(70, 8, variant);
+    constexpr std::array<uint64_t, 8> kQuickerMs{95, 2, 65, 2, 50, 0, 60, 40};
+    for (size_t repeat = 0; repeat < runs.size(); ++repeat)
+        for (RequestRecord& r : runs[repeat].requests) r.finish_ns -= kQuickerMs[repeat] * kMs;
+    return runs;
+}
+
+// By Holm it is better, as the other one is shown already; its interval, of one of two, contains 0.
+TEST(Conclusion, PutsNoVariantFirstWhoseIntervalContains0) {
+    const auto runs = all_runs(all_runs(runs_with(70, 8, 0), runs_with(50, 8, 1)), hardly_quicker(2));
+    const Conclusion c = conclude(runs, {{"slow", {}}, {"sure", {}}, {"unsure", {}}}, kE2e, {});
+    const Difference& d = difference_of(c.results[2].comparison, "e2e_mean");
+    ASSERT_EQ(d.verdict, Verdict::kBetter);
+    ASSERT_GT(d.p, kAlpha / 2);
+    ASSERT_LT(value_of(c.results[2].metrics, "e2e_mean"), value_of(c.results[1].metrics, "e2e_mean"));
+    EXPECT_THAT(c.sentence, ::testing::StartsWith("sure has a better E2E mean than slow"));
+    EXPECT_THAT(c.sentence, HasSubstr("no winner is named, as unsure with"));
+}
+
+TEST(Conclusion, GivesThePOfAVerdictThatNoIntervalShows) {
+    const auto runs = all_runs(all_runs(runs_with(70, 8, 0), runs_with(90, 8, 1)), hardly_quicker(2));
+    const Conclusion c = conclude(runs, {{"slow", {}}, {"worse", {}}, {"unsure", {}}}, kE2e, {});
+    EXPECT_THAT(c.sentence, ::testing::StartsWith("unsure has"));
+    EXPECT_THAT(c.sentence, HasSubstr("corrected by Holm)"));
+}
+
 // The two best differ by 1 ms on average: more than 0 at 95 % alone, not at the level for a choice among three.
 TEST(Conclusion, NamesNoWinnerByAnIntervalThatContains0) {
     auto best = runs_with(50, 8, 1), next = runs_with(50, 8, 2);
