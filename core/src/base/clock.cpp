@@ -25,8 +25,15 @@ std::string utc_now(const char* format) {
     const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
     std::tm parts{};
     gmtime_r(&now, &parts);
-    char text[64];
-    return {text, std::strftime(text, sizeof text, format, &parts)};
+    const std::string marked = std::string(format) + '.'; // so that 0 says that there is no room, and not an empty text
+    for (size_t room = 64; room <= 64u << 10; room *= 2) {
+        std::string text(room, '\0');
+        const size_t length = std::strftime(text.data(), room, marked.c_str(), &parts);
+        if (length == 0) continue;
+        text.resize(length - 1);
+        return text;
+    }
+    return {};
 }
 
 }  // namespace patchbay

@@ -29,6 +29,8 @@ TEST(Clock, RealTimeNeverGoesBackAndWaitingReachesItsGoal) {
 TEST(Clock, TheDateIsWrittenAsAsked) {
     EXPECT_TRUE(std::regex_match(utc_now(), std::regex(R"(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ)"))) << utc_now();
     EXPECT_TRUE(std::regex_match(utc_now("%Y%m%d"), std::regex(R"(20\d{6})")));
+    EXPECT_EQ(utc_now(std::string(500, 'a').c_str()), std::string(500, 'a'));
+    EXPECT_EQ(utc_now(""), "");
 }
 
 }  // namespace
