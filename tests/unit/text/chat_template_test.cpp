@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/ordered_json.hpp"
 #include "paths.hpp"
 
 namespace patchbay::text {
@@ -14,6 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string rendered(const std::string& source, const Json& variables = Json::object()) {
     const auto parsed = ChatTemplate::parse(source, "t");
@@ -69,6 +71,11 @@ TEST(ChatTemplates, TakeWhiteSpaceAwayAsTransformersDo) {
            {"x\n\n", "x\n"},
            {"a\r\nb", "a\nb"},
            {"{% raw %}{{ x }}{% endraw %}", "{{ x }}"},
+           {"{% raw %}\nx{% endraw %}\ny", "\nxy"}, // trim_blocks does not count after raw
+           {"{% raw -%}\n x {%- endraw %}", "x"},
+           {"a\u00A0\u3000\n{{- 'b' -}}\u2028 c", "abc"}, // all white space of Unicode
+           {"\u3000 {% if true %}x{% endif %}", "x"},
+           {"{{\u00A0'b'\u00A0}}", "b"},
            {"{{- ' a ' -}}  b", " a b"}});
 }
 
@@ -87,6 +94,18 @@ TEST(ChatTemplates, EvaluateExpressionsAsPythonDoes) {
            {"{{ 'a' 'b' }}{{ 'x' * 3 }}{{ [1] + [2] }}", "abxxx[1, 2]"},
            {"{{ '%s is %d, %.2f' % ('x', 3, 1.5) }}", "x is 3, 1.50"},
            {"{{ {'a': {'b': [5]}}.a.b[0] }} {{ {'a': 1}['a'] }}", "5 1"},
+           {"{{ 1 % 0.1 }} {{ -7.5 // 2 }} {{ 7.5 % -2 }} {{ 2.5 is even }} {{ 3.0 is odd }}",
+            "0.09999999999999995 -4.0 -0.5 False True"},
+           {"{{ '%05.2f|%3d|%x|%-4s|%+d|%e|%o|%#X' % (3.14159, 7, 255, 'ab', 5, 12345.678, 8, 255) }}",
+            "03.14|  7|ff|ab  |+5|1.234568e+04|10|0XFF"},
+           {"{{ '%(a)s-%(b)03d' % {'a': 1, 'b': 2} }}{{ '%s' % missing }}{{ '%.2s|%*d|%c' % ('äöü', 4, 3, 65) }}",
+            "1-002äö|   3|A"},
+           {"{{ '\\033[1m\\7\\x41\\u00e4' }}{{ 0x1F + 0b11 + 0o17 }}", "\033[1m\7Aä49"},
+           {"{{ ['\\xa0\\u200b\\x7fü', '\\U0001F600\\ue000'] }}", "['\\xa0\\u200b\\x7fü', '😀\\ue000']"},
+           {"{{ dict({'role': 'x', 'z': 1}, role='y') }}{{ dict([('a', 1), ('b', 2)], a=3) }}",
+            "{'role': 'y', 'z': 1}{'a': 3, 'b': 2}"},
+           {"{{ {'a': 1, 'a': 2} }}{{ {1: 2, 'a': 3} == {'a': 3, 1.0: 2} }}{{ 'äöü'[1] }}{{ 'äöü'[-3] }}[{{ 'ä'[1] }}]",
+            "{'a': 2}Trueöä[]"},
            {"[{{ {}.x }}][{{ {}['x'] }}][{{ missing }}]", "[][][]"},
            {"{{ (1, 2) == (1, 2) }} {{ 1 == 1.0 }} {{ {'a': 1, 'b': 2} == {'b': 2, 'a': 1} }}", "True True True"}});
 }
@@ -117,7 +136,13 @@ TEST(ChatTemplates, RunStatements) {
          {"{% macro f(n) %}{{ n }}{% if n %}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(3) }}", "3210"},
          {"{{ strftime_now('%Y') }}", "<%Y>"},
          {"{% for x in 'ab' %}{{ loop.cycle('1', '2') }}{{ loop.previtem }}{{ loop.nextitem }};{% endfor %}",
-          "1b;2a;"}});
+          "1b;2a;"},
+         {"{% for x in [1, 1, 2] %}{{ loop.changed(x) }}{% endfor %}", "TrueFalseTrue"},
+         {"{% for x in 'ab' %}{{ x }}{% set y %}c{% break %}{% endset %}{% endfor %}{{ y }}", "a"},
+         {"{% for x in 'ab' %}{% filter upper %}{{ x }}{% continue %}{% endfilter %}{% endfor %}|", "|"},
+         {"{% for x in [] %}{% else %}{% set y = 1 %}{% endfor %}[{{ y }}]", "[]"},
+         {"{% generation %}{% set y = 1 %}{{ y }}{% endgeneration %}[{{ y }}]", "1[]"},
+         {"{% for x in 'a' %}{% for y in 'b' %}{{ loop.depth }}{{ loop.depth0 }}{% endfor %}{% endfor %}", "10"}});
 }
 
 TEST(ChatTemplates, HaveFiltersAndTests) {
@@ -148,6 +173,89 @@ TEST(ChatTemplates, HaveFiltersAndTests) {
          {"{{ {'a': 1}.get('a') }}{{ {}.get('a', 2) }}{{ {'a': 1}.keys() | list }}", "12['a']"}});
 }
 
+// What transformers' environment gives.
+TEST(ChatTemplates, HaveFiltersWithJinjasDefaults) {
+    check(
+        {{"{{ \"it's foo_bar a1b (c-d) <e\" | title }}|{{ \"it's a1b\".title() }}",
+          "It's Foo_bar A1b (C-D) <E|It'S A1B"},
+         {"{{ 'ß ǆ 中a'.title() }}|{{ 'ß ǆ' | title }}", "Ss ǅ 中A|SS Ǆ"},
+         {"{{ ['a', 'A', 'b'] | unique | list }}{{ ['a', 'A'] | unique(true) | list }}", "['a', 'b']['a', 'A']"},
+         {"{{ ['b', 'A', 'c'] | max }}{{ ['b', 'A'] | min(case_sensitive=true) }}{{ [] | max }}", "cA"},
+         {"{{ [{'n': 2, 'x': 'b'}, {'n': 1, 'x': 'A'}] | map(attribute='n') | max }}"
+          "{{ ([{'x': 'b'}, {'x': 'A'}] | min(attribute='x')).x }}",
+          "2A"},
+         {"{{ ['b', 'A', 'c'] | sort }}{{ ['b', 'A'] | sort(case_sensitive=true) }}", "['A', 'b', 'c']['A', 'b']"},
+         {"{{ [{'a': 2, 'b': 1}, {'a': 1, 'b': 2}, {'a': 1, 'b': 1}] | sort(attribute='a,b') | map(attribute='b') | "
+          "list }}",
+          "[1, 2, 1]"},
+         {"{{ 5 | round }} {{ 5.5 | round }} {{ 2.5 | round }} {{ 2.675 | round(2) }} {{ 1250 | round(-2) }} "
+          "{{ 1.21 | round(1, 'ceil') }}",
+          "5 6.0 2.0 2.67 1200 1.3"},
+         {"{{ [1, 2] | sum(start=10) }} {{ true | abs }} {{ \"it's a-b c_d\" | wordcount }}", "13 1 5"},
+         {"{{ '0x1f' | int(0, 16) }} {{ '1_000' | int }} {{ 'x' | int('d') }} {{ '0x1p3' | float }} "
+          "{{ 'inf' | float }}",
+          "31 1000 d 0.0 inf"},
+         {"[{{ missing | first }}{{ missing | last }}]{{ missing is sequence }} {{ '%s and %s' | format('a', 1) }}",
+          "[]True a and 1"},
+         {"{{ [1, 2, 3] | select('>', 1) | list }}{{ [1, 2] | select('!=', 1) | list }}{{ [1, 2] | select('==', 1) | "
+          "list }}{{ [1, 2] | select('<=', 1) | list }}",
+          "[2, 3][2][1][1]"},
+         {"{{ 'upper' is filter }} {{ 'odd' is test }} {{ 'x' is test }} {{ '1' is lower }}",
+          "True True False False"}});
+}
+
+TEST(ChatTemplates, MakeJsonAsTransformersDo) {
+    check(
+        {{"{{ d | tojson }}", R"({"b": [1, "ü"], "a": {}})"},
+         {"{{ d | tojson(separators=(',', ':')) }}", R"({"b":[1,"ü"],"a":{}})"},
+         {"{{ d | tojson(false, none, [';', '=']) }}", R"({"b"=[1;"ü"];"a"={}})"},
+         {"{{ d | tojson(true) }}", R"({"b": [1, "\u00fc"], "a": {}})"},
+         {"{{ d | tojson(indent=1, separators=(', ', ' : ')) }}",
+          "{\n \"b\" : [\n  1, \n  \"ü\"\n ], \n \"a\" : {}\n}"},
+         {"{{ [1] | tojson(indent='--') }}{{ [1] | tojson(indent=0) }}", "[\n--1\n][\n1\n]"},
+         {"{{ d | tojson(sort_keys=true) }}{{ '\\x7f' | tojson(ensure_ascii=true) }}",
+          R"({"a": {}, "b": [1, "ü"]}"\u007f")"}},
+        {{"d", {{"b", {1, "ü"}}, {"a", Json::object()}}}});
+}
+
+TEST(ChatTemplates, RefuseArgumentsThatAFilterDoesNotHave) {
+    check({{"{{ 1 | tojson(foo=1) }}",
+            "fault: t:1: tojson has no argument 'foo', expected ensure_ascii indent separators sort_keys"},
+           {"{{ 'a' | upper(1) }}", "fault: t:1: upper takes at most 0 arguments, got 1"},
+           {"{{ 'a' | indent(2, width=2) }}", "fault: t:1: indent got 'width' twice"},
+           {"{{ 1 | tojson(separators=1) }}", "fault: t:1: tojson: separators are two strings, got 1"}});
+}
+
+TEST(ChatTemplates, HaveMethodsOfStringsOverUnicode) {
+    check({{"{{ 'hello'.find('l', 3) }} {{ 'äöüä'.find('ä', 1) }} {{ 'hello'.rfind('l', 0, 3) }} {{ 'a'.find('', 2) }}",
+            "3 3 2 -1"},
+           {"{{ 'abab'.count('ab', 1) }} {{ 'abc'.startswith('b', 1) }} {{ 'abc'.endswith('b', 0, 2) }}",
+            "1 True True"},
+           {"{{ 'äb'.isalpha() }} {{ '٣'.isdigit() }} {{ '²'.isdigit() }} {{ '²'.isdecimal() }} {{ '½'.isnumeric() }} "
+            "{{ 'a1'.isalnum() }} {{ '中'.isupper() }} {{ 'aǅ'.islower() }}",
+            "True True True False True True False False"},
+           {"{{ 'a\\x0bb\\u2028c\\r\\n\\nd'.splitlines() }} {{ 'a\\r\\nb\\n'.splitlines(true) }}",
+            "['a', 'b', 'c', '', 'd'] ['a\\r\\n', 'b\\n']"},
+           {"{{ 'abcb'.partition('b') }} {{ 'abcb'.rpartition('b') }} {{ 'abc'.partition('x') }} "
+            "{{ 'abab'.rindex('a') }}",
+            "('a', 'b', 'cb') ('abc', 'b', '') ('abc', '', '') 2"},
+           {"{{ 'ab'.center(7, '*') }} {{ 'ab'.ljust(3) }}|{{ 'ab'.rjust(4, '0') }} {{ '-5'.zfill(4) }}",
+            "***ab** ab |00ab -005"},
+           {"{{ 'aß'.casefold() }} {{ 'aß'.isascii() }} {{ [1, 2].copy() }} {{ 2.5 | safe | length }}",
+            "ass False [1, 2] 3"}});
+}
+
+TEST(ChatTemplates, GiveDatesOfAnyLength) {
+    const auto length_of = [](const std::string& format) {
+        const auto parsed = ChatTemplate::parse("{{ strftime_now('" + format + "') | length }}", "t");
+        const auto text = parsed->render(Json::object());
+        return text ? *text : text.error();
+    };
+    EXPECT_EQ(length_of(std::string(90, 'a')), "90");
+    EXPECT_EQ(length_of("%Y-%m-%d"), "10");
+    EXPECT_EQ(length_of(""), "0");
+}
+
 TEST(ChatTemplates, SayLineAndReasonOfWhatFails) {
     check({{"a\n{% if x %}\nb", "fault: t:2: 'if' has no end, expected 'endif'"},
            {"a\n{{ 1 + }}", "fault: t:2: got '}}', expected an expression"},
@@ -175,6 +283,22 @@ TEST(ChatTemplates, EndWhereALimitIs) {
     for (int i = 0; i < 3000; ++i) chain += "+1";
     EXPECT_THAT(rendered(chain + " }}"), HasSubstr("too many parts"));
     EXPECT_THAT(rendered("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"), HasSubstr("nested too deep"));
+    const std::pair<const char*, const char*> blocks[] = {{"{% if true %}", "{% endif %}"},
+                                                          {"{% for x in [1] %}", "{% endfor %}"},
+                                                          {"{% set x %}", "{% endset %}"},
+                                                          {"{% filter upper %}", "{% endfilter %}"}};
+    for (const auto& [begin, end] : blocks) { // each of which takes stack in each call of the macro
+        std::string before, after;
+        for (int i = 0; i < 70; ++i) before += begin, after += end;
+        EXPECT_THAT(rendered("{% macro m() %}" + before + "{{ m() }}" + after + "{% endmacro %}{{ m() }}"),
+                    HasSubstr("nested too deep"));
+    }
+    std::string maps = "'map'";
+    for (int i = 0; i < 5000; ++i) maps += ",'map'";
+    Json nested = 1;
+    for (int i = 0; i < 199; ++i) nested = Json::array({nested});
+    EXPECT_THAT(rendered("{{ v | map(" + maps + ") }}", {{"v", nested}}), HasSubstr("not iterable"));
+    EXPECT_THAT(rendered("{{ v | map(" + maps + ",attribute='x') }}", {{"v", {1}}}), Not(HasSubstr("fault")));
     EXPECT_THAT(rendered("{{ 'a' * 10000000000 }}"), HasSubstr("too long"));
     EXPECT_THAT(rendered("{{ range(1000000) }}"), HasSubstr("more than 100000"));
     EXPECT_THAT(rendered("{% set n = namespace(x=[]) %}{% for i in range(9999) %}{% set n.x = [n.x] %}{% endfor %}"),
@@ -187,6 +311,35 @@ TEST(ChatTemplates, EndWhereALimitIs) {
     EXPECT_THAT(
         rendered("{% for a in range(99999) %}{{ 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' * 100 }}{% endfor %}"),
         HasSubstr("longer than"));
+}
+
+// Each would take minutes to hours, were it not counted.
+TEST(ChatTemplates, EndWhereLargeValuesAreLookedAtOftenEnough) {
+    std::string wide, other; // the same one in another order
+    for (int i = 0; i < 50'000; ++i) {
+        const std::string member = "\"k" + std::to_string(i) + "\":" + std::to_string(i);
+        wide += (i ? "," : "") + member;
+        other.insert(0, member + (i ? "," : ""));
+    }
+    const Json variables = {{"w", *parse_ordered_json("{" + wide + "}")},
+                            {"o", *parse_ordered_json("{" + other + "}")},
+                            {"s", std::string(4 << 20, 'a')},
+                            {"long", std::string(2 << 20, 'a') + "b"}};
+    const auto often = [&](const std::string& what) {
+        const auto parsed = ChatTemplate::parse("{% for i in range(99999) %}" + what + "{% endfor %}", "t");
+        const auto text = parsed->render(variables, {.steps = 2'000'000});
+        return text ? *text : text.error();
+    };
+    for (const char* what : {"{% set x = w['k49999'] %}", "{% set x = w.none %}", "{% set x = s[4000000] %}",
+                             "{% set x = s | length %}", "{% set x = [w] | map(attribute='none') | list %}",
+                             "{% set x = w is eq(o) %}", "{% set x = 'b' in s %}", "{% set x = s.isalpha() %}",
+                             "{% set x = s | title %}"})
+        EXPECT_THAT(often(what), HasSubstr("too many steps")) << what;
+    EXPECT_EQ(rendered("{{ w == o }} {{ long in s }} {{ s.find(long) }} {{ s.split(long) | length }} "
+                       "{{ dict(w, **o) | length }}",
+                       variables),
+              "True False -1 1 50000");
+    EXPECT_THAT(rendered("{{ s.rfind(long) }}", variables), HasSubstr("too many steps"));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ Result<std::string> ChatTemplate::render(const nlohmann::ordered_json& variables
                                          std::function<std::string(const std::string&)> date) const {
     if (!date)
         date = [](const std::string& format) {
-            if (format.empty() || format.size() > 100) chat::refuse("strftime_now: a format has 1 to 100 bytes");
+            if (format.size() > 1000) chat::refuse("strftime_now: a format has at most 1000 bytes");
             return utc_now(format.c_str());
         };
     try {

@@ -27,6 +27,7 @@ std::string Evaluator::run(const Block& block, const Value& variables) {
 }
 
 Evaluator::Flow Evaluator::run_block(const Block& block) {
+    const Budget::Level level(budget_);
     for (const auto& statement : block) {
         Flow flow = Flow::kOn;
         try {
@@ -63,7 +64,9 @@ Evaluator::Flow Evaluator::run_statement(const Statement& s) {
             Value text;
             {
                 const OpenScope inside(scopes_, scopes_.current());
-                text = captured(s.body);
+                Captured made = captured(s.body);
+                if (made.flow != Flow::kOn) return made.flow; // what it has printed is lost, as in Jinja
+                text = std::move(made.text);
                 scopes_.set(Statement::kCaptured, text);
                 if (s.value) text = expressions_.evaluate(*s.value);
             }
@@ -84,8 +87,10 @@ Evaluator::Flow Evaluator::run_statement(const Statement& s) {
             for (auto& [name, value] : made) scopes_.set(name, std::move(value));
             return run_block(s.body);
         }
-        case Kind::kGroup:
+        case Kind::kGroup: {
+            const OpenScope inside(scopes_, scopes_.current());
             return run_block(s.body);
+        }
         case Kind::kBreak:
             return Flow::kBreak;
         case Kind::kContinue:
@@ -109,6 +114,7 @@ void Evaluator::assign(const Target& target, const Value& value) {
     if (!target.field.empty()) {
         Namespace* const space = scopes_.look_up(target.names.front()).space();
         if (!space) refuse("'" + target.names.front() + "' is no namespace, so '" + target.field + "' cannot be set");
+        budget_.steps(space->fields.size() / 8);
         for (auto& [name, old] : space->fields)
             if (name == target.field) return void(old = value);
         space->fields.emplace_back(target.field, value);
@@ -124,20 +130,21 @@ void Evaluator::assign(const Target& target, const Value& value) {
     for (size_t i = 0; i < parts.size(); ++i) scopes_.set(target.names[i], parts[i]);
 }
 
-std::string Evaluator::captured(const Block& block) {
-    std::string text;
-    std::string* const before = std::exchange(out_, &text);
+Evaluator::Captured Evaluator::captured(const Block& block) {
+    Captured out;
+    std::string* const before = std::exchange(out_, &out.text);
     try {
-        run_block(block);
+        out.flow = run_block(block);
     } catch (...) {
         out_ = before;
         throw;
     }
     out_ = before;
-    return text;
+    return out;
 }
 
 Evaluator::Flow Evaluator::run_for(const Statement& s) {
+    const Budget::Level level(budget_);
     Values all = items_of(budget_, expressions_.evaluate(*s.value));
     if (s.condition) {
         Values kept;
@@ -152,7 +159,6 @@ Evaluator::Flow Evaluator::run_for(const Statement& s) {
     Loop& loop = loops_.emplace_back();
     const Values& items = loop_items_.emplace_back(std::move(all));
     loop.items = &items;
-    loop.depth0 = loop_depth_++;
     bool completed = false; // a pass came to the end of the body: what Jinja's `else` goes by
     for (size_t i = 0; i < items.size(); ++i) {
         budget_.steps(1);
@@ -164,11 +170,12 @@ Evaluator::Flow Evaluator::run_for(const Statement& s) {
         completed = completed || flow == Flow::kOn;
         if (flow == Flow::kBreak) break;
     }
-    loop_depth_ -= 1;
     static const Values kNothing;
     loop.items = &kNothing; // a template may have kept the loop
     loop_items_.pop_back();
-    return completed ? Flow::kOn : run_block(s.otherwise);
+    if (completed) return Flow::kOn;
+    const OpenScope inside(scopes_, scopes_.current());
+    return run_block(s.otherwise);
 }
 
 Callable Evaluator::closure(const Statement& s, std::string name) {
@@ -177,6 +184,8 @@ Callable Evaluator::closure(const Statement& s, std::string name) {
 }
 
 Value Evaluator::call_macro(const Statement& s, const std::string& name, Scope* outer, Arguments& given) {
+    constexpr uint32_t kLevels = 4; // by the stack that it takes, beside a block's
+    const Budget::Level level(budget_, kLevels);
     const OpenScope inside(scopes_, outer);
     Values more;
     std::vector<std::pair<Value, Value>> more_named;
@@ -201,7 +210,7 @@ Value Evaluator::call_macro(const Statement& s, const std::string& name, Scope* 
     }
     scopes_.set("varargs", Value::tuple(std::move(more)));
     scopes_.set("kwargs", Value::dict(std::move(more_named)));
-    return captured(s.body);
+    return captured(s.body).text;
 }
 
 void Evaluator::run_call(const Statement& s) {

@@ -27,7 +27,11 @@ class Evaluator {
     void run_call(const Statement&);
     void print(const Value&);
     void assign(const Target&, const Value&);
-    std::string captured(const Block&); // what it prints
+    struct Captured { // what a block prints, and how it ends
+        std::string text{};
+        Flow flow = Flow::kOn;
+    };
+    Captured captured(const Block&);
     Callable closure(const Statement&, std::string name); // a macro
     Value call_macro(const Statement&, const std::string& name, Scope* outer, Arguments&);
 
@@ -39,7 +43,6 @@ class Evaluator {
     std::deque<Loop> loops_;
     std::deque<Values> loop_items_;
     std::string* out_ = nullptr;
-    uint32_t loop_depth_ = 0;
 };
 
 }  // namespace patchbay::text::chat

@@ -13,7 +13,7 @@ namespace {
 
 using Kind = Expression::Kind;
 
-Value loop_attribute(const Loop& loop, const std::string& name) {
+Value loop_attribute(Budget& budget, Loop& loop, const std::string& name) {
     const auto at = static_cast<int64_t>(loop.index0), count = static_cast<int64_t>(loop.items->size());
     if (name == "index") return at + 1;
     if (name == "index0") return at;
@@ -22,8 +22,8 @@ Value loop_attribute(const Loop& loop, const std::string& name) {
     if (name == "first") return at == 0;
     if (name == "last") return at + 1 == count;
     if (name == "length") return count;
-    if (name == "depth") return static_cast<int64_t>(loop.depth0) + 1;
-    if (name == "depth0") return static_cast<int64_t>(loop.depth0);
+    if (name == "depth") return int64_t(1); // of recursive loops, which there are none of
+    if (name == "depth0") return int64_t(0);
     if (name == "previtem")
         return at > 0 && at <= count ? (*loop.items)[loop.index0 - 1] : Value::undefined("there is no previous item");
     if (name == "nextitem")
@@ -33,32 +33,29 @@ Value loop_attribute(const Loop& loop, const std::string& name) {
                                   if (given.positional.empty()) refuse("cycle takes values");
                                   return given.positional[static_cast<size_t>(at) % given.positional.size()];
                               }});
+    if (name == "changed")
+        return Value(Callable{name, [&budget, &loop](Arguments& given) -> Value {
+                                  const Value before = std::exchange(loop.looked_at, Value::tuple(given.positional));
+                                  return apply_comparison(budget, "!=", before, loop.looked_at);
+                              }});
     return Value::undefined("loop has no '" + name + "'");
 }
 
 Value attribute_of(Budget& budget, const Value& of, const std::string& name) {
-    if (const Loop* const loop = defined(of).loop()) return loop_attribute(*loop, name);
+    if (Loop* const loop = defined(of).loop()) return loop_attribute(budget, *loop, name);
     if (has_method(of, name))
         return Value(
             Callable{name, [&budget, of, name](Arguments& given) { return *call_method(budget, of, name, given); }});
-    if (of.dict()) budget.steps(1 + of.dict()->items.size() / 8);
-    return of.dict() || of.space() ? item(of, Value(name))
+    return of.dict() || of.space() ? item(budget, of, Value(name))
                                    : Value::undefined("a " + type_name(of) + " has no attribute '" + name + "'");
 }
 
 }  // namespace
 
 Value ExpressionEvaluator::evaluate(const Expression& e) {
-    constexpr uint32_t kMaxDepth = 600; // of calls of this function, macros among them
-    struct Deeper {
-        uint32_t& depth;
-        ~Deeper() { depth -= 1; }
-    };
     try {
         budget_.steps(1);
-        if (depth_ == kMaxDepth) refuse("macros or expressions are nested too deep");
-        depth_ += 1;
-        const Deeper deeper{depth_};
+        const Budget::Level level(budget_);
         return evaluate_kind(e);
     } catch (TemplateError& error) {
         if (error.line == 0) error.line = e.line;
@@ -79,14 +76,12 @@ Value ExpressionEvaluator::evaluate_kind(const Expression& e) {
             return e.kind == Kind::kList ? Value::list(std::move(items)) : Value::tuple(std::move(items));
         }
         case Kind::kDict: {
-            std::vector<std::pair<Value, Value>> items;
+            DictMaker out;
             for (size_t i = 0; i + 1 < e.items.size(); i += 2) {
                 Value key = evaluate(*e.items[i]), value = evaluate(*e.items[i + 1]);
-                const auto same = std::ranges::find_if(items, [&](const auto& item) { return equal(item.first, key); });
-                if (same != items.end()) same->second = std::move(value);
-                else items.emplace_back(std::move(key), std::move(value));
+                out.set(std::move(key), std::move(value));
             }
-            return Value::dict(std::move(items));
+            return out.made();
         }
         case Kind::kUnary:
             return unary(e);
@@ -102,7 +97,7 @@ Value ExpressionEvaluator::evaluate_kind(const Expression& e) {
             return attribute_of(budget_, evaluate(*e.items[0]), e.name);
         case Kind::kSubscript: {
             const Value of = evaluate(*e.items[0]), key = evaluate(*e.items[1]);
-            Value found = item(of, key);
+            Value found = item(budget_, of, key);
             if (found.is_undefined() && key.string() && !of.space()) return attribute_of(budget_, of, *key.string());
             return found;
         }
@@ -110,7 +105,7 @@ Value ExpressionEvaluator::evaluate_kind(const Expression& e) {
             const auto part = [&](size_t i) { return e.items[i] ? evaluate(*e.items[i]) : Value(); };
             const Value of = evaluate(*e.items[0]);
             budget_.steps(weight_of(of));
-            return slice(of, part(1), part(2), part(3));
+            return slice(budget_, of, part(1), part(2), part(3));
         }
         case Kind::kCall:
             return call(e, nullptr);
@@ -120,7 +115,7 @@ Value ExpressionEvaluator::evaluate_kind(const Expression& e) {
         }
         case Kind::kTest: {
             const Value of = evaluate(*e.items[0]);
-            return apply_test(e.name, of, arguments(e, 1));
+            return apply_test(budget_, e.name, of, arguments(e, 1));
         }
     }
     return {};
@@ -158,6 +153,7 @@ Arguments ExpressionEvaluator::arguments(const Expression& e, size_t first) {
             for (Value& part : items_of(budget_, defined(v))) out.positional.push_back(std::move(part));
         } else if (name == "**") {
             if (!v.dict()) refuse("'**' takes a dict, got " + type_name(defined(v)));
+            budget_.steps(v.dict()->items.size());
             for (const auto& [key, part] : v.dict()->items) out.named.emplace_back(text_of(key), part);
         } else out.named.emplace_back(name, std::move(v));
     }

@@ -1,6 +1,5 @@
 // Evaluates the expressions of a template. Lives for one render, on one thread.
 #pragma once
-#include <cstdint>
 #include <string>
 
 #include "text/chat_template/builtins.hpp"
@@ -25,7 +24,6 @@ class ExpressionEvaluator {
 
     Budget& budget_;
     const Scopes& scopes_;
-    uint32_t depth_ = 0;
 };
 
 }  // namespace patchbay::text::chat

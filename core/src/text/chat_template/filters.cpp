@@ -1,9 +1,18 @@
 // Filters: `value | name(arguments)`.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "text/chat_template/builtins.hpp"
+#include "text/chat_template/numbers.hpp"
+#include "text/chat_template/operators.hpp"
+#include "text/chat_template/percent_format.hpp"
 #include "text/chat_template/strings.hpp"
 
 namespace patchbay::text::chat {
@@ -20,8 +29,8 @@ std::string text_within(Budget& budget, const Value& v) {
 }
 
 // of.a.b.0 by "a.b.0".
-Value by_path(const Value& of, const Value& path) {
-    if (!path.string()) return item(of, path);
+Value by_path(Budget& budget, const Value& of, const Value& path) {
+    if (!path.string()) return item(budget, of, path);
     Value at = of;
     size_t from = 0;
     while (true) {
@@ -29,7 +38,7 @@ Value by_path(const Value& of, const Value& path) {
         const std::string part = path.string()->substr(from, end - from);
         const bool number = !part.empty() && part.size() < 10 &&
                             std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
-        at = item(at, number ? Value(static_cast<int64_t>(std::stol(part))) : Value(part));
+        at = item(budget, at, number ? Value(static_cast<int64_t>(std::stol(part))) : Value(part));
         if (end == path.string()->size()) return at;
         from = end + 1;
     }
@@ -38,6 +47,12 @@ Value by_path(const Value& of, const Value& path) {
 template <auto change>
 Value changed(Budget& budget, const Value& v, const Read&) { return change(text_within(budget, v)); }
 
+Value titled(Budget& budget, const Value& v, const Read&) {
+    const std::string s = text_within(budget, v);
+    budget.characters(s.size());
+    return jinja_title(s);
+}
+
 Value trim(Budget& budget, const Value& v, const Read& a) {
     const std::string s = text_within(budget, v);
     const Value* set = a.find(0, "chars");
@@ -45,32 +60,53 @@ Value trim(Budget& budget, const Value& v, const Read& a) {
     return std::string(strip(s, a.text(0, "chars"), Sides::kBoth));
 }
 
-Value length(Budget&, const Value& v, const Read&) { return length_of(v); }
+Value length(Budget& budget, const Value& v, const Read&) { return length_of(budget, v); }
 Value string(Budget& budget, const Value& v, const Read&) { return text_within(budget, v); }
-Value same(Budget&, const Value& v, const Read&) { return v; }
 Value list(Budget& budget, const Value& v, const Read&) { return Value::list(items_of(budget, v)); }
+
+JsonStyle json_style(const Read& a) { // by transformers' arguments, not Jinja's
+    JsonStyle out;
+    out.ascii = a.flag(0, "ensure_ascii", false);
+    out.sort_keys = a.flag(3, "sort_keys", false);
+    if (const Value* indent = a.find(1, "indent"); indent && !indent->is_none()) {
+        if (indent->string()) out.indent = *indent->string();
+        else out.indent.emplace(static_cast<size_t>(std::clamp<int64_t>(whole_number(*indent, "indent"), 0, 64)), ' ');
+        if (out.indent->size() > 64) refuse("tojson: an indent of more than 64 bytes");
+        out.between_items = ",";
+    }
+    if (const Value* given = a.find(2, "separators"); given && !given->is_none()) {
+        const ListData* const both = given->list();
+        if (!both || both->items.size() != 2 || !both->items[0].string() || !both->items[1].string())
+            refuse("tojson: separators are two strings, got " + python_repr(*given).substr(0, 80));
+        out.between_items = *both->items[0].string();
+        out.after_keys = *both->items[1].string();
+        if (out.between_items.size() + out.after_keys.size() > 64)
+            refuse("tojson: separators of more than 64 bytes");
+    }
+    return out;
+}
 
 Value tojson(Budget& budget, const Value& v, const Read& a) {
     budget.steps(weight_of(v));
-    const Value* indent = a.find(1, "indent");
-    if (!indent && a.places() == 1) indent = a.find(0, "indent"); // Jinja's own first argument
-    const bool spaced = indent && !indent->is_none() && !indent->as<bool>();
-    const int64_t width = spaced ? std::clamp<int64_t>(whole_number(*indent, "indent"), 0, 64) : -1;
-    std::string out =
-        json_of(v, static_cast<int>(width), a.flag(9, "sort_keys", false), a.flag(9, "ensure_ascii", false));
+    const JsonStyle style = json_style(a);
+    // What stands before each value, at most: checked before it is made.
+    const uint64_t around = (style.indent ? style.indent->size() * depth_of(v) : 0) + style.between_items.size() +
+                            style.after_keys.size();
+    if (around > 16) budget.bytes(weight_of(v) * around);
+    std::string out = json_of(v, style);
     budget.bytes(out.size());
     return out;
 }
 
 Value join(Budget& budget, const Value& v, const Read& a) {
     const Value* by = a.find(0, "d");
-    const std::string separator = by ? text_of(*by) : "";
+    const std::string separator = by ? text_within(budget, *by) : "";
     const Value* attribute = a.find(1, "attribute");
     std::string out;
     bool first = true;
     for (const Value& part : items_of(budget, v)) {
         if (!std::exchange(first, false)) out += separator;
-        out += text_within(budget, attribute ? by_path(part, *attribute) : part);
+        out += text_within(budget, attribute ? by_path(budget, part, *attribute) : part);
         budget.bytes(separator.size());
     }
     return out;
@@ -84,38 +120,32 @@ Value otherwise(Budget&, const Value& v, const Read& a) {
 }
 
 Value to_int(Budget&, const Value& v, const Read& a) {
-    if (const double* d = v.as<double>(); d && std::abs(*d) < 9e18) return static_cast<int64_t>(*d);
     if (v.as<int64_t>() || v.as<bool>()) return whole_number(v, "int");
+    std::optional<double> real;
+    if (const double* d = v.as<double>()) real = *d;
     if (v.string()) {
-        const std::string s(strip(*v.string(), Sides::kBoth));
-        char* end = nullptr;
-        errno = 0;
-        const long long whole = std::strtoll(s.c_str(), &end, 10);
-        if (!s.empty() && *end == 0 && errno == 0) return static_cast<int64_t>(whole);
-        const double d = std::strtod(s.c_str(), &end);
-        if (!s.empty() && *end == 0 && std::abs(d) < 9e18) return static_cast<int64_t>(d);
+        if (const auto whole = whole_number_in(*v.string(), a.integer(1, "base", 10))) return *whole;
+        real = number_in(*v.string());
     }
-    return a.integer(0, "default", 0);
+    if (real && std::abs(*real) < 9.2e18) return static_cast<int64_t>(*real);
+    const Value* given = a.find(0, "default");
+    return given ? *given : Value(int64_t(0));
 }
 
 Value to_float(Budget&, const Value& v, const Read& a) {
     if (v.is_number()) return number_of(v);
-    if (v.string()) {
-        const std::string s(strip(*v.string(), Sides::kBoth));
-        char* end = nullptr;
-        const double d = std::strtod(s.c_str(), &end);
-        if (!s.empty() && *end == 0) return d;
-    }
+    if (v.string())
+        if (const auto number = number_in(*v.string())) return *number;
     const Value* given = a.find(0, "default");
     return given ? *given : Value(0.0);
 }
 
 Value first(Budget& budget, const Value& v, const Read&) {
-    const Values items = items_of(budget, defined(v));
+    const Values items = items_of(budget, v);
     return items.empty() ? Value::undefined("there is no first item of nothing") : items.front();
 }
 Value last(Budget& budget, const Value& v, const Read&) {
-    const Values items = items_of(budget, defined(v));
+    const Values items = items_of(budget, v);
     return items.empty() ? Value::undefined("there is no last item of nothing") : items.back();
 }
 
@@ -127,13 +157,13 @@ Arguments rest_of(const Read& a, size_t from) {
 }
 
 Value map(Budget& budget, const Value& v, const Read& a) {
-    const Value* attribute = a.find(99, "attribute");
-    const Value* missing = a.find(99, "default");
+    const Value* attribute = a.find(Read::kByName, "attribute");
+    const Value* missing = a.find(Read::kByName, "default");
     Values out;
     if (!is_true(v)) return Value::list({}); // Jinja does not look whether it is a list
     for (const Value& part : items_of(budget, v)) {
         if (attribute) {
-            Value got = by_path(part, *attribute);
+            Value got = by_path(budget, part, *attribute);
             out.push_back(got.is_undefined() && missing ? *missing : std::move(got));
             continue;
         }
@@ -153,12 +183,12 @@ Value chosen(Budget& budget, const Value& v, const Read& a) {
     Values out;
     if (!is_true(v)) return Value::list({});
     for (Value& part : items_of(budget, v)) {
-        const Value seen = by_attribute ? by_path(part, a.need(0, "attribute")) : part;
+        const Value seen = by_attribute ? by_path(budget, part, a.need(0, "attribute")) : part;
         bool holds = is_true(seen);
         if (a.places() > kTest) {
             const std::string& name = a.text(kTest, "test");
             if (!is_test(name)) refuse("no test named '" + name + "'");
-            holds = apply_test(name, seen, rest_of(a, kTest + 1));
+            holds = apply_test(budget, name, seen, rest_of(a, kTest + 1));
         }
         if (holds == keep) out.push_back(std::move(part));
     }
@@ -176,49 +206,86 @@ Value items(Budget& budget, const Value& v, const Read&) {
     return *call_method(budget, v, "items", {});
 }
 
-bool before(const Value& a, const Value& b, bool case_sensitive) {
-    if (!case_sensitive && a.string() && b.string()) return lower(*a.string()) < lower(*b.string());
-    return compare(a, b) < 0;
+Value without_case(const Value& v) { return v.string() ? Value(lower(*v.string())) : v; }
+
+// What a filter compares of a value: all of it, or an attribute; strings in lower case, unless that matters.
+Value key_of(Budget& budget, const Value& v, const Value* attribute, bool case_sensitive) {
+    const Value seen = attribute && !attribute->is_none() ? by_path(budget, v, *attribute) : v;
+    if (!case_sensitive) budget.steps(weight_of(seen) / 8);
+    return case_sensitive ? seen : without_case(seen);
+}
+
+using Keyed = std::vector<std::pair<Value, Value>>; // what is compared, and the value
+
+void sort_by_keys(Budget& budget, Keyed& all, bool reverse) {
+    uint64_t weight = 0;
+    for (const auto& [key, value] : all) weight += weight_of(key);
+    budget.steps(weight * 8);
+    std::stable_sort(all.begin(), all.end(), [&](const auto& x, const auto& y) {
+        return reverse ? compare(y.first, x.first) < 0 : compare(x.first, y.first) < 0;
+    });
 }
 
 Value dictsort(Budget& budget, const Value& v, const Read& a) {
     if (!v.dict()) refuse("dictsort takes a dict, got " + type_name(defined(v)));
-    budget.steps(weight_of(v) * 8);
     const bool case_sensitive = a.flag(0, "case_sensitive", false), reverse = a.flag(2, "reverse", false);
     const bool by_value = a.find(1, "by") && a.text(1, "by") == "value";
-    auto all = v.dict()->items;
-    std::stable_sort(all.begin(), all.end(), [&](const auto& x, const auto& y) {
-        const Value &l = by_value ? x.second : x.first, &r = by_value ? y.second : y.first;
-        return reverse ? before(r, l, case_sensitive) : before(l, r, case_sensitive);
-    });
+    Keyed all;
+    for (const auto& [key, value] : v.dict()->items)
+        all.emplace_back(key_of(budget, by_value ? value : key, nullptr, case_sensitive), Value::tuple({key, value}));
+    sort_by_keys(budget, all, reverse);
     Values out;
-    for (const auto& [key, value] : all) out.push_back(Value::tuple({key, value}));
+    for (auto& [key, value] : all) out.push_back(std::move(value));
     return Value::list(std::move(out));
 }
 
 Value sort(Budget& budget, const Value& v, const Read& a) {
-    budget.steps(weight_of(v) * 8);
     const bool reverse = a.flag(0, "reverse", false), case_sensitive = a.flag(1, "case_sensitive", false);
     const Value* attribute = a.find(2, "attribute");
-    Values all = items_of(budget, v);
-    const auto key = [&](const Value& x) { return attribute ? by_path(x, *attribute) : x; };
-    std::stable_sort(all.begin(), all.end(), [&](const Value& x, const Value& y) {
-        return reverse ? before(key(y), key(x), case_sensitive) : before(key(x), key(y), case_sensitive);
-    });
-    return Value::list(std::move(all));
+    Values paths; // "a,b": first by a, then by b
+    if (attribute && attribute->string())
+        for (size_t from = 0, end = 0; end < attribute->string()->size(); from = end + 1) {
+            end = std::min(attribute->string()->find(',', from), attribute->string()->size());
+            paths.emplace_back(attribute->string()->substr(from, end - from));
+        }
+    Keyed all;
+    for (Value& part : items_of(budget, v)) {
+        Values keys;
+        for (const Value& path : paths) keys.push_back(key_of(budget, part, &path, case_sensitive));
+        Value key = paths.empty() ? key_of(budget, part, attribute, case_sensitive) : Value::list(std::move(keys));
+        all.emplace_back(std::move(key), std::move(part));
+    }
+    sort_by_keys(budget, all, reverse);
+    Values out;
+    for (auto& [key, value] : all) out.push_back(std::move(value));
+    return Value::list(std::move(out));
 }
 
-Value unique(Budget& budget, const Value& v, const Read&) {
-    Values out;
+Value unique(Budget& budget, const Value& v, const Read& a) {
+    const bool case_sensitive = a.flag(0, "case_sensitive", false);
+    const Value* attribute = a.find(1, "attribute");
+    std::set<std::string, std::less<>> texts;
+    Values others, out; // keys that are seen
     for (Value& part : items_of(budget, v)) {
-        budget.steps(out.size());
-        if (std::ranges::none_of(out, [&](const Value& o) { return equal(o, part); })) out.push_back(std::move(part));
+        Value key = key_of(budget, part, attribute, case_sensitive);
+        if (key.string()) {
+            budget.steps(weight_of(key));
+            if (texts.insert(*key.string()).second) out.push_back(std::move(part));
+            continue;
+        }
+        const auto known = [&](const Value& o) { return apply_comparison(budget, "==", o, key); };
+        if (std::ranges::any_of(others, known)) continue;
+        others.push_back(std::move(key));
+        out.push_back(std::move(part));
     }
     return Value::list(std::move(out));
 }
 
 Value reversed(Budget& budget, const Value& v, const Read&) {
-    if (v.string()) return slice(v, {}, {}, int64_t(-1));
+    if (v.string()) {
+        budget.bytes(v.string()->size());
+        return slice(budget, v, {}, {}, int64_t(-1));
+    }
     Values all = items_of(budget, v);
     std::reverse(all.begin(), all.end());
     return Value::list(std::move(all));
@@ -261,28 +328,38 @@ Value escape(Budget& budget, const Value& v, const Read&) {
 Value absolute(Budget&, const Value& v, const Read&) {
     if (const int64_t* i = v.as<int64_t>(); i && *i != INT64_MIN) return *i < 0 ? -*i : *i;
     if (!v.is_number()) refuse("abs takes a number, got " + type_name(defined(v)));
+    if (v.as<bool>()) return whole_number(v, "abs");
     return std::abs(number_of(v));
 }
 
 Value rounded(Budget&, const Value& v, const Read& a) {
     if (!v.is_number()) refuse("round takes a number, got " + type_name(defined(v)));
-    const double scale =
-        std::pow(10.0, static_cast<double>(std::clamp<int64_t>(a.integer(0, "precision", 0), -15, 15)));
+    const int64_t precision = std::clamp<int64_t>(a.integer(0, "precision", 0), -20, 20);
     const std::string method = a.find(1, "method") ? a.text(1, "method") : "common";
-    const double scaled = number_of(v) * scale;
-    const double whole = method == "ceil"    ? std::ceil(scaled)
-                         : method == "floor" ? std::floor(scaled)
-                                             : std::nearbyint(scaled);
-    return whole / scale;
+    const double scale = std::pow(10.0, static_cast<double>(precision));
+    if (method == "ceil") return std::ceil(number_of(v) * scale) / scale;
+    if (method == "floor") return std::floor(number_of(v) * scale) / scale;
+    if (method != "common") refuse("round: the method is common, ceil or floor");
+    if (!v.as<double>()) { // as round() of Python has it, a whole number remains one
+        if (precision >= 0) return whole_number(v, "round");
+        return static_cast<int64_t>(std::nearbyint(number_of(v) * scale) / scale);
+    }
+    if (precision < 0) return std::nearbyint(number_of(v) * scale) / scale;
+    if (!std::isfinite(number_of(v))) return v;
+    char text[400]; // the decimal digits decide, not those of a product
+    std::snprintf(text, sizeof text, "%.*f", static_cast<int>(precision), number_of(v));
+    return std::strtod(text, nullptr);
 }
 
 Value sum(Budget& budget, const Value& v, const Read& a) {
     const Value* attribute = a.find(0, "attribute");
-    int64_t whole = 0;
-    double real = 0;
-    bool is_whole = true;
+    const Value* start = a.find(1, "start");
+    if (start && !start->is_number()) refuse("sum takes numbers, got " + type_name(defined(*start)));
+    bool is_whole = !start || !start->as<double>();
+    int64_t whole = start && is_whole ? whole_number(*start, "sum") : 0;
+    double real = start ? number_of(*start) : 0;
     for (const Value& part : items_of(budget, v)) {
-        const Value n = attribute ? by_path(part, *attribute) : part;
+        const Value n = attribute ? by_path(budget, part, *attribute) : part;
         if (!n.is_number()) refuse("sum takes numbers, got " + type_name(defined(n)));
         if (n.as<double>()) is_whole = false;
         else if (__builtin_add_overflow(whole, whole_number(n, "sum"), &whole)) refuse("sum: too large a number");
@@ -293,15 +370,31 @@ Value sum(Budget& budget, const Value& v, const Read& a) {
 }
 
 template <bool largest>
-Value extreme(Budget& budget, const Value& v, const Read&) {
-    Values all = items_of(budget, v);
-    if (all.empty()) return Value::undefined("there is no least or largest item of nothing");
-    const auto less = [](const Value& x, const Value& y) { return compare(x, y) < 0; };
-    return largest ? *std::max_element(all.begin(), all.end(), less) : *std::min_element(all.begin(), all.end(), less);
+Value extreme(Budget& budget, const Value& v, const Read& a) {
+    const bool case_sensitive = a.flag(0, "case_sensitive", false);
+    const Value* attribute = a.find(1, "attribute");
+    std::optional<std::pair<Value, Value>> best; // what is compared, and the value
+    for (Value& part : items_of(budget, v)) {
+        Value key = key_of(budget, part, attribute, case_sensitive);
+        if (!best || apply_comparison(budget, largest ? ">" : "<", key, best->first))
+            best.emplace(std::move(key), std::move(part));
+    }
+    return best ? best->second : Value::undefined("there is no least or largest item of nothing");
 }
 
 Value wordcount(Budget& budget, const Value& v, const Read&) {
-    return static_cast<int64_t>(split_words(text_within(budget, v), -1).size());
+    const std::string s = text_within(budget, v);
+    budget.characters(s.size());
+    return static_cast<int64_t>(words_in(s));
+}
+
+Value format(Budget& budget, const Value& v, const Read& a) {
+    if (a.given().named.empty())
+        return percent_format(budget, text_within(budget, v), Value::tuple(a.given().positional));
+    if (a.places() > 0) refuse("format takes values by place or by name, not both");
+    DictMaker named;
+    for (const auto& [name, value] : a.given().named) named.set(name, value);
+    return percent_format(budget, text_within(budget, v), named.made());
 }
 
 Value batch(Budget& budget, const Value& v, const Read& a) {
@@ -320,22 +413,76 @@ Value batch(Budget& budget, const Value& v, const Read& a) {
     return Value::list(std::move(out));
 }
 
-Value attribute(Budget&, const Value& v, const Read& a) { return item(v, a.need(0, "name")); }
+Value attribute(Budget& budget, const Value& v, const Read& a) { return item(budget, v, a.need(0, "name")); }
 
-const std::map<std::string_view, Filter>& filters() {
-    static const std::map<std::string_view, Filter> all = {
-        {"abs", absolute}, {"attr", attribute}, {"batch", batch}, {"capitalize", changed<capitalize>},
-        {"count", length}, {"d", otherwise}, {"default", otherwise}, {"dictsort", dictsort}, {"e", escape},
-        {"escape", escape}, {"first", first}, {"float", to_float}, {"indent", indent}, {"int", to_int},
-        {"items", items}, {"join", join}, {"last", last}, {"length", length}, {"list", list},
-        {"lower", changed<lower>}, {"map", map}, {"max", extreme<true>}, {"min", extreme<false>},
-        {"reject", chosen<false, false>}, {"rejectattr", chosen<false, true>}, {"replace", replaced},
-        {"reverse", reversed}, {"round", rounded}, {"safe", same}, {"select", chosen<true, false>},
-        {"selectattr", chosen<true, true>}, {"sort", sort}, {"string", string}, {"sum", sum},
-        {"title", changed<title>}, {"tojson", tojson}, {"trim", trim}, {"unique", unique},
-        {"upper", changed<upper>}, {"wordcount", wordcount},
+struct NamedFilter {
+    Filter apply;
+    std::string_view arguments; // their names, in the order of their places; kAny: it looks at them itself
+};
+constexpr std::string_view kAny = "*";
+
+const std::map<std::string_view, NamedFilter>& filters() {
+    static const std::map<std::string_view, NamedFilter> all = {
+        {"abs", {absolute, ""}},
+        {"attr", {attribute, "name"}},
+        {"batch", {batch, "linecount fill_with"}},
+        {"capitalize", {changed<capitalize>, ""}},
+        {"count", {length, ""}},
+        {"d", {otherwise, "default_value boolean"}},
+        {"default", {otherwise, "default_value boolean"}},
+        {"dictsort", {dictsort, "case_sensitive by reverse"}},
+        {"e", {escape, ""}},
+        {"escape", {escape, ""}},
+        {"first", {first, ""}},
+        {"float", {to_float, "default"}},
+        {"format", {format, kAny}},
+        {"indent", {indent, "width first blank"}},
+        {"int", {to_int, "default base"}},
+        {"items", {items, ""}},
+        {"join", {join, "d attribute"}},
+        {"last", {last, ""}},
+        {"length", {length, ""}},
+        {"list", {list, ""}},
+        {"lower", {changed<lower>, ""}},
+        {"map", {map, kAny}},
+        {"max", {extreme<true>, "case_sensitive attribute"}},
+        {"min", {extreme<false>, "case_sensitive attribute"}},
+        {"reject", {chosen<false, false>, kAny}},
+        {"rejectattr", {chosen<false, true>, kAny}},
+        {"replace", {replaced, "old new count"}},
+        {"reverse", {reversed, ""}},
+        {"round", {rounded, "precision method"}},
+        {"safe", {string, ""}},
+        {"select", {chosen<true, false>, kAny}},
+        {"selectattr", {chosen<true, true>, kAny}},
+        {"sort", {sort, "reverse case_sensitive attribute"}},
+        {"string", {string, ""}},
+        {"sum", {sum, "attribute start"}},
+        {"title", {titled, ""}},
+        {"tojson", {tojson, "ensure_ascii indent separators sort_keys"}},
+        {"trim", {trim, "chars"}},
+        {"unique", {unique, "case_sensitive attribute"}},
+        {"upper", {changed<upper>, ""}},
+        {"wordcount", {wordcount, ""}},
     };
     return all;
+}
+
+// Refuses arguments that the filter would not read.
+void check_arguments(const std::string& filter, std::string_view names, const Arguments& given) {
+    if (names == kAny) return;
+    const std::vector<std::string> known = split_words(names, -1);
+    if (given.positional.size() > known.size())
+        refuse(filter + " takes at most " + std::to_string(known.size()) + " arguments, got " +
+               std::to_string(given.positional.size()));
+    for (const auto& [name, value] : given.named) {
+        const auto at = std::ranges::find(known, name);
+        if (at == known.end())
+            refuse(filter + " has no argument '" + name + "'" +
+                   (known.empty() ? "" : ", expected " + std::string(names)));
+        if (static_cast<size_t>(at - known.begin()) < given.positional.size())
+            refuse(filter + " got '" + name + "' twice");
+    }
 }
 
 }  // namespace
@@ -343,8 +490,11 @@ const std::map<std::string_view, Filter>& filters() {
 bool is_filter(std::string_view name) { return filters().contains(name); }
 
 Value apply_filter(Budget& budget, const std::string& name, const Value& of, const Arguments& given) {
-    budget.steps(1);
-    return filters().at(name)(budget, of, ArgumentReader(name, given));
+    const Budget::Level level(budget);
+    budget.steps(1 + given.named.size());
+    const NamedFilter& filter = filters().at(name);
+    if (!given.positional.empty() || !given.named.empty()) check_arguments(name, filter.arguments, given);
+    return filter.apply(budget, of, ArgumentReader(name, given));
 }
 
 const Value* ArgumentReader::find(size_t place, std::string_view name) const {

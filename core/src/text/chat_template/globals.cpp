@@ -24,14 +24,22 @@ Value range(Budget& budget, const Arguments& given) {
 }
 
 std::vector<std::pair<Value, Value>> fields_of(Budget& budget, Arguments& given) {
-    std::vector<std::pair<Value, Value>> out;
+    DictMaker out;
+    if (given.positional.size() > 1) refuse("dict and namespace take one dict or list of pairs");
     for (const Value& from : given.positional) {
-        if (!from.dict()) refuse("dict and namespace take a dict, got " + type_name(defined(from)));
-        out.insert(out.end(), from.dict()->items.begin(), from.dict()->items.end());
+        if (from.dict())
+            for (const auto& [key, value] : from.dict()->items) out.set(key, value);
+        else
+            for (const Value& part : items_of(budget, defined(from))) {
+                const Values pair = items_of(budget, part);
+                if (pair.size() != 2) refuse("dict and namespace take a dict or a list of pairs");
+                budget.steps(pair.front().string() ? 1 : out.size());
+                out.set(pair.front(), pair.back());
+            }
     }
-    for (auto& [name, value] : given.named) out.emplace_back(name, std::move(value));
-    budget.steps(out.size());
-    return out;
+    for (auto& [name, value] : given.named) out.set(name, std::move(value));
+    budget.steps(8 * out.size());
+    return out.items();
 }
 
 }  // namespace

@@ -4,33 +4,16 @@
 #include <array>
 #include <optional>
 
+#include "text/chat_template/numbers.hpp"
+#include "text/chat_template/strings.hpp"
 #include "text/chat_template/value.hpp"
 
 namespace patchbay::text::chat {
 namespace {
 
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\v' || c == '\f' || c == '\r'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 bool begins_name(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80;
-}
-
-void append_utf8(std::string& out, uint32_t code) {
-    if (code < 0x80) {
-        out += static_cast<char>(code);
-    } else if (code < 0x800) {
-        out += static_cast<char>(0xC0 | code >> 6);
-        out += static_cast<char>(0x80 | (code & 0x3F));
-    } else if (code < 0x10000) {
-        out += static_cast<char>(0xE0 | code >> 12);
-        out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-        out += static_cast<char>(0x80 | (code & 0x3F));
-    } else {
-        out += static_cast<char>(0xF0 | code >> 18);
-        out += static_cast<char>(0x80 | (code >> 12 & 0x3F));
-        out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-        out += static_cast<char>(0x80 | (code & 0x3F));
-    }
 }
 
 class Lexer {
@@ -67,6 +50,10 @@ class Lexer {
                                                   text_.begin() + static_cast<long>(place), '\n'));
         at_ = place;
     }
+    size_t after_white(size_t place) const {
+        while (const size_t n = white_at(text_, place)) place += n;
+        return place;
+    }
     bool is_at(std::string_view word) const { return text_.compare(at_, word.size(), word) == 0; }
 
     size_t next_tag() const {
@@ -80,13 +67,13 @@ class Lexer {
         std::string_view text = std::string_view(text_).substr(at_, end - at_);
         const char sign = end + 2 < text_.size() ? text_[end + 2] : ' ';
         if (end < text_.size() && sign == '-') {
-            while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+            text = strip(text, Sides::kRight);
         } else if (end < text_.size() && sign != '+' && text_[end + 1] != '{') {
             const size_t line = text.rfind('\n');
             const size_t from = line == text.npos ? 0 : line + 1;
             const bool whole_line = line != text.npos || at_line_start_;
             const auto rest = text.substr(from);
-            if (whole_line && std::all_of(rest.begin(), rest.end(), is_space)) text = text.substr(0, from);
+            if (whole_line && strip(rest, Sides::kBoth).empty()) text = text.substr(0, from);
         }
         if (!text.empty()) add(TokenKind::kText, std::string(text));
         move_to(end);
@@ -96,9 +83,7 @@ class Lexer {
     void end_tag(char sign, TokenKind kind) {
         const size_t from = at_;
         if (sign == '-') {
-            size_t to = at_;
-            while (to < text_.size() && is_space(text_[to])) to += 1;
-            move_to(to);
+            move_to(after_white(at_));
         } else if (sign != '+' && kind != TokenKind::kPrintEnd && at_ < text_.size() && text_[at_] == '\n') {
             move_to(at_ + 1);
         }
@@ -122,9 +107,7 @@ class Lexer {
         if (is_at("-") || is_at("+")) at_ += 1;
         size_t open = 0; // brackets
         while (true) {
-            size_t next = at_;
-            while (next < text_.size() && is_space(text_[next])) next += 1;
-            move_to(next);
+            move_to(after_white(at_));
             if (at_ == text_.size()) fault("a tag has no end, expected '" + std::string(closing) + "'");
             if (open == 0) {
                 const bool signed_end = (is_at("-") || is_at("+")) && text_.compare(at_ + 1, 2, closing) == 0;
@@ -144,10 +127,9 @@ class Lexer {
         const auto word_at = [&](size_t place, std::string_view word) -> size_t { // after the tag; 0: it is not it
             size_t i = place + 2;
             if (i < text_.size() && (text_[i] == '-' || text_[i] == '+')) i += 1;
-            while (i < text_.size() && is_space(text_[i])) i += 1;
+            i = after_white(i);
             if (text_.compare(i, word.size(), word) != 0) return 0;
-            i += word.size();
-            while (i < text_.size() && is_space(text_[i])) i += 1;
+            i = after_white(i + word.size());
             if (i < text_.size() && (text_[i] == '-' || text_[i] == '+')) i += 1;
             return text_.compare(i, 2, "%}") == 0 ? i + 2 : 0;
         };
@@ -155,7 +137,7 @@ class Lexer {
         if (inside == 0) return false;
         const char sign = text_[inside - 3];
         move_to(inside);
-        end_tag(sign, TokenKind::kBlockEnd);
+        end_tag(sign == '-' ? '-' : '+', TokenKind::kBlockEnd); // a new line after it is a part of the text
         for (size_t i = at_; (i = text_.find("{%", i)) != std::string::npos; i += 2) {
             const size_t after = word_at(i, "endraw");
             if (after == 0) continue;
@@ -171,10 +153,11 @@ class Lexer {
     void take_token(size_t& open) {
         const char c = text_[at_];
         if (c == '"' || c == '\'') return take_string(c);
-        if (is_digit(c)) return take_number();
+        if (is_ascii_digit(c)) return take_number();
         if (begins_name(c)) {
             size_t end = at_;
-            while (end < text_.size() && (begins_name(text_[end]) || is_digit(text_[end]))) end += 1;
+            const auto goes_on = [&] { return begins_name(text_[end]) || is_ascii_digit(text_[end]); };
+            while (end < text_.size() && goes_on() && white_at(text_, end) == 0) end += 1;
             add(TokenKind::kName, text_.substr(at_, end - at_));
             at_ = end;
             return;
@@ -196,14 +179,27 @@ class Lexer {
         fault("unexpected character '" + text_.substr(at_, 1) + "'");
     }
 
+    bool take_prefixed_number() { // 0x1F, 0o17, 0b11
+        const char kind = text_[at_] == '0' && at_ + 1 < text_.size() ? static_cast<char>(text_[at_ + 1] | 0x20) : ' ';
+        if (kind != 'x' && kind != 'o' && kind != 'b') return false;
+        size_t end = at_ + 2;
+        while (end < text_.size() && (begins_name(text_[end]) || is_ascii_digit(text_[end]))) end += 1;
+        const auto value = whole_number_in(std::string_view(text_).substr(at_, end - at_), 0);
+        if (!value) fault("'" + text_.substr(at_, std::min<size_t>(end - at_, 40)) + "' is no number, or too large");
+        add(TokenKind::kInteger, std::to_string(*value));
+        at_ = end;
+        return true;
+    }
+
     void take_number() {
+        if (take_prefixed_number()) return;
         size_t end = at_;
         const auto digits = [&] {
-            while (end < text_.size() && (is_digit(text_[end]) || text_[end] == '_')) end += 1;
+            while (end < text_.size() && (is_ascii_digit(text_[end]) || text_[end] == '_')) end += 1;
         };
         digits();
         bool whole = true;
-        if (end + 1 < text_.size() && text_[end] == '.' && is_digit(text_[end + 1])) {
+        if (end + 1 < text_.size() && text_[end] == '.' && is_ascii_digit(text_[end + 1])) {
             whole = false;
             end += 1;
             digits();
@@ -211,7 +207,7 @@ class Lexer {
         if (end < text_.size() && (text_[end] == 'e' || text_[end] == 'E')) {
             size_t exponent = end + 1;
             if (exponent < text_.size() && (text_[exponent] == '+' || text_[exponent] == '-')) exponent += 1;
-            if (exponent < text_.size() && is_digit(text_[exponent])) {
+            if (exponent < text_.size() && is_ascii_digit(text_[exponent])) {
                 whole = false;
                 end = exponent;
                 digits();
@@ -227,7 +223,7 @@ class Lexer {
         uint32_t out = 0;
         for (size_t i = 0; i < digits; ++i) {
             const char c = at_ < text_.size() ? text_[at_] : ' ';
-            const int value = is_digit(c)            ? c - '0'
+            const int value = is_ascii_digit(c)            ? c - '0'
                               : c >= 'a' && c <= 'f' ? c - 'a' + 10
                               : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                                      : -1;
@@ -235,7 +231,16 @@ class Lexer {
             out = out << 4 | static_cast<uint32_t>(value);
             at_ += 1;
         }
-        if (out > 0x10FFFF) fault("an escape in a string is no character");
+        return out;
+    }
+    void append_code(std::string& out, uint32_t code) const {
+        if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) fault("an escape in a string is no character");
+        out += character_of(code);
+    }
+    uint32_t octal() { // one to three digits
+        uint32_t out = 0;
+        for (int i = 0; i < 3 && at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '7'; ++i)
+            out = out << 3 | static_cast<uint32_t>(text_[at_++] - '0');
         return out;
     }
 
@@ -251,11 +256,12 @@ class Lexer {
                 continue;
             }
             c = text_[at_++];
-            constexpr std::string_view kLetters = "abfnrtv0\\'\"", kMeanings("\a\b\f\n\r\t\v\0\\'\"", 11);
+            constexpr std::string_view kLetters = "abfnrtv\\'\"", kMeanings = "\a\b\f\n\r\t\v\\'\"";
             if (const size_t known = kLetters.find(c); known != kLetters.npos) out += kMeanings[known];
-            else if (c == 'x') append_utf8(out, hexadecimal(2));
-            else if (c == 'u') append_utf8(out, hexadecimal(4));
-            else if (c == 'U') append_utf8(out, hexadecimal(8));
+            else if (c == 'x') append_code(out, hexadecimal(2));
+            else if (c == 'u') append_code(out, hexadecimal(4));
+            else if (c == 'U') append_code(out, hexadecimal(8));
+            else if (c >= '0' && c <= '7') at_ -= 1, append_code(out, octal());
             else if (c == '\n') line_ += 1; // joined lines
             else (out += '\\') += c;
         }

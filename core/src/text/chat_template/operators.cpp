@@ -3,50 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <utility>
+
+#include "text/chat_template/percent_format.hpp"
 
 namespace patchbay::text::chat {
 namespace {
-
-// Text % values, as Python has it: %s, %r, %d, %i, %f with a precision, %%.
-std::string percent_format(Budget& budget, const std::string& format, const Value& values) {
-    const Values all = values.list() && values.list()->tuple ? values.list()->items : Values{values};
-    std::string out;
-    size_t next = 0;
-    for (size_t i = 0; i < format.size(); ++i) {
-        if (format[i] != '%') {
-            out += format[i];
-            continue;
-        }
-        if (++i < format.size() && format[i] == '%') {
-            out += '%';
-            continue;
-        }
-        int precision = 6;
-        if (i < format.size() && format[i] == '.') {
-            precision = 0;
-            for (++i; i < format.size() && format[i] >= '0' && format[i] <= '9' && precision < 10; ++i)
-                precision = precision * 10 + (format[i] - '0');
-        }
-        if (i == format.size()) refuse("a format ends after '%'");
-        if (next == all.size()) refuse("not enough values for the format");
-        const Value& v = defined(all[next++]);
-        if (format[i] == 's') out += text_of(v);
-        else if (format[i] == 'r') out += python_repr(v);
-        else if ((format[i] == 'd' || format[i] == 'i') && v.is_number())
-            out += std::to_string(v.as<double>() ? static_cast<int64_t>(std::clamp(*v.as<double>(), -9e18, 9e18))
-                                                 : whole_number(v, "%d"));
-        else if (format[i] == 'f' && v.is_number()) {
-            char text[400];
-            std::snprintf(text, sizeof text, "%.*f", std::min(precision, 30), number_of(v));
-            out += text;
-        } else refuse(std::string("'%") + format[i] + "' of a " + type_name(v) + " is not supported");
-    }
-    if (next < all.size()) refuse("more values than the format has places");
-    budget.bytes(out.size());
-    return out;
-}
 
 Value repeated(Budget& budget, const Value& of, int64_t times) {
     const auto n = static_cast<uint64_t>(std::max<int64_t>(times, 0));
@@ -102,7 +64,6 @@ Value arithmetic(Budget& budget, const std::string& op, const Value& left, const
         return repeated(budget, left, whole_number(right, op));
     if (op == "*" && (right.string() || right.list()) && counts(left))
         return repeated(budget, right, whole_number(left, op));
-    if (op == "%" && left.string()) return percent_format(budget, *left.string(), right);
     if (!left.is_number() || !right.is_number())
         refuse("'" + op + "' of a " + type_name(left) + " and a " + type_name(right));
     if (op == "/") {
@@ -116,8 +77,14 @@ Value arithmetic(Budget& budget, const std::string& op, const Value& left, const
     if (op == "+") return a + b;
     if (op == "-") return a - b;
     if (op == "*") return a * b;
-    if (op == "//") return std::floor(a / b);
-    if (op == "%") return a - std::floor(a / b) * b;
+    if (op == "//" || op == "%") { // as Python has them: the remainder is exact, and has the divisor's sign
+        double rest = std::fmod(a, b);
+        if (rest != 0 && (rest < 0) != (b < 0)) rest += b;
+        if (rest == 0) rest = std::copysign(0.0, b);
+        if (op == "%") return rest;
+        const double whole = std::round((a - rest) / b);
+        return whole != 0 ? whole : std::copysign(0.0, a / b);
+    }
     return std::pow(a, b);
 }
 
@@ -136,11 +103,12 @@ Value apply_binary(Budget& budget, const std::string& op, const Value& left, con
         budget.bytes(out.size());
         return out;
     }
+    if (op == "%" && left.string()) return percent_format(budget, *left.string(), right);
     return arithmetic(budget, op, defined(left), defined(right));
 }
 
 bool apply_comparison(Budget& budget, const std::string& op, const Value& left, const Value& right) {
-    budget.steps(std::min(weight_of(left), weight_of(right)));
+    budget.steps(2 * std::min(weight_of(left), weight_of(right)));
     if (op == "==") return equal(left, right);
     if (op == "!=") return !equal(left, right);
     if (op == "in" || op == "not in") {

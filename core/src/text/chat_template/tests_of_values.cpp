@@ -1,55 +1,75 @@
 // Tests: `value is name`.
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <map>
 
 #include "text/chat_template/builtins.hpp"
+#include "text/chat_template/operators.hpp"
 #include "text/chat_template/strings.hpp"
 
 namespace patchbay::text::chat {
 namespace {
 
 using Read = ArgumentReader;
-using Test = bool (*)(const Value&, const Read&);
+using Test = bool (*)(Budget&, const Value&, const Read&);
 
 template <class T>
-bool is_a(const Value& v, const Read&) { return v.as<T>() != nullptr; }
+bool is_a(Budget&, const Value& v, const Read&) { return v.as<T>() != nullptr; }
 
 template <bool wanted>
-bool is_bool(const Value& v, const Read&) { return v.as<bool>() && *v.as<bool>() == wanted; }
+bool is_bool(Budget&, const Value& v, const Read&) { return v.as<bool>() && *v.as<bool>() == wanted; }
 
 template <int remainder>
-bool parity(const Value& v, const Read&) { return std::abs(whole_number(v, "odd and even") % 2) == remainder; }
+bool parity(Budget&, const Value& v, const Read&) {
+    if (const double* d = v.as<double>()) return std::abs(std::fmod(*d, 2)) == remainder;
+    return std::abs(whole_number(v, "odd and even") % 2) == remainder;
+}
 
-bool divisible(const Value& v, const Read& a) {
+bool divisible(Budget&, const Value& v, const Read& a) {
     const int64_t by = whole_number(a.need(0, "num"), "divisibleby");
     if (by == 0) refuse("divisibleby takes a number other than 0");
+    if (const double* d = v.as<double>()) return std::fmod(*d, static_cast<double>(by)) == 0;
     return by == -1 || whole_number(v, "divisibleby") % by == 0;
 }
 
-template <class Compare>
-bool compared(const Value& v, const Read& a) { return Compare()(compare(v, a.need(0, "other")), 0); }
+enum class Order { kEqual, kDifferent, kLess, kLessOrEqual, kGreater, kGreaterOrEqual, kIn };
+constexpr const char* kOperators[] = {"==", "!=", "<", "<=", ">", ">=", "in"};
 
-bool same(const Value& v, const Read& a) { return equal(v, a.need(0, "other")); }
-bool different(const Value& v, const Read& a) { return !equal(v, a.need(0, "other")); }
-bool same_object(const Value& v, const Read& a) {
+template <Order order>
+bool compared(Budget& budget, const Value& v, const Read& a) {
+    return apply_comparison(budget, kOperators[static_cast<size_t>(order)], v, a.need(0, "other"));
+}
+bool same_object(Budget& budget, const Value& v, const Read& a) {
     const Value& other = a.need(0, "other");
-    return type_name(v) == type_name(other) && equal(v, other);
+    return type_name(v) == type_name(other) && apply_comparison(budget, "==", v, other);
 }
 
-bool is_sequence(const Value& v, const Read&) { return v.string() || v.list() || v.dict(); }
-bool is_iterable(const Value& v, const Read&) { return v.string() || v.list() || v.dict() || v.is_undefined(); }
+template <auto change>
+bool is_changed_by(Budget& budget, const Value& v, const Read&) {
+    budget.steps(weight_of(v));
+    const std::string text = text_of(v);
+    budget.characters(text.size());
+    return change(text);
+}
+
+bool is_iterable(Budget&, const Value& v, const Read&) {
+    return v.string() || v.list() || v.dict() || v.is_undefined();
+}
+template <bool (*exists)(std::string_view)>
+bool names(Budget&, const Value& v, const Read&) { return v.string() && exists(*v.string()); }
 
 const std::map<std::string_view, Test>& tests() {
     static const std::map<std::string_view, Test> all = {
-        {"defined", [](const Value& v, const Read&) { return !v.is_undefined(); }},
-        {"undefined", [](const Value& v, const Read&) { return v.is_undefined(); }},
-        {"none", [](const Value& v, const Read&) { return v.is_none(); }},
-        {"string", [](const Value& v, const Read&) { return v.string() != nullptr; }},
-        {"mapping", [](const Value& v, const Read&) { return v.dict() != nullptr; }},
-        {"sequence", is_sequence},
+        {"defined", [](Budget&, const Value& v, const Read&) { return !v.is_undefined(); }},
+        {"undefined", [](Budget&, const Value& v, const Read&) { return v.is_undefined(); }},
+        {"none", [](Budget&, const Value& v, const Read&) { return v.is_none(); }},
+        {"string", [](Budget&, const Value& v, const Read&) { return v.string() != nullptr; }},
+        {"mapping", [](Budget&, const Value& v, const Read&) { return v.dict() != nullptr; }},
+        {"sequence", is_iterable},
         {"iterable", is_iterable},
-        {"callable", [](const Value& v, const Read&) { return v.callable() != nullptr; }},
-        {"number", [](const Value& v, const Read&) { return v.is_number(); }},
+        {"callable", [](Budget&, const Value& v, const Read&) { return v.callable() || v.is_undefined(); }},
+        {"number", [](Budget&, const Value& v, const Read&) { return v.is_number(); }},
         {"integer", is_a<int64_t>},
         {"float", is_a<double>},
         {"boolean", is_a<bool>},
@@ -58,19 +78,27 @@ const std::map<std::string_view, Test>& tests() {
         {"odd", parity<1>},
         {"even", parity<0>},
         {"divisibleby", divisible},
-        {"eq", same},
-        {"equalto", same},
-        {"ne", different},
+        {"==", compared<Order::kEqual>},
+        {"eq", compared<Order::kEqual>},
+        {"equalto", compared<Order::kEqual>},
+        {"!=", compared<Order::kDifferent>},
+        {"ne", compared<Order::kDifferent>},
         {"sameas", same_object},
-        {"lt", compared<std::less<>>},
-        {"lessthan", compared<std::less<>>},
-        {"le", compared<std::less_equal<>>},
-        {"gt", compared<std::greater<>>},
-        {"greaterthan", compared<std::greater<>>},
-        {"ge", compared<std::greater_equal<>>},
-        {"in", [](const Value& v, const Read& a) { return contains(a.need(0, "seq"), v); }},
-        {"lower", [](const Value& v, const Read&) { return lower(text_of(v)) == text_of(v); }},
-        {"upper", [](const Value& v, const Read&) { return upper(text_of(v)) == text_of(v); }},
+        {"<", compared<Order::kLess>},
+        {"lt", compared<Order::kLess>},
+        {"lessthan", compared<Order::kLess>},
+        {"<=", compared<Order::kLessOrEqual>},
+        {"le", compared<Order::kLessOrEqual>},
+        {">", compared<Order::kGreater>},
+        {"gt", compared<Order::kGreater>},
+        {"greaterthan", compared<Order::kGreater>},
+        {">=", compared<Order::kGreaterOrEqual>},
+        {"ge", compared<Order::kGreaterOrEqual>},
+        {"in", compared<Order::kIn>},
+        {"lower", is_changed_by<is_lower>},
+        {"upper", is_changed_by<is_upper>},
+        {"filter", names<is_filter>},
+        {"test", names<is_test>},
     };
     return all;
 }
@@ -79,8 +107,8 @@ const std::map<std::string_view, Test>& tests() {
 
 bool is_test(std::string_view name) { return tests().contains(name); }
 
-bool apply_test(const std::string& name, const Value& of, const Arguments& given) {
-    return tests().at(name)(of, ArgumentReader(name, given));
+bool apply_test(Budget& budget, const std::string& name, const Value& of, const Arguments& given) {
+    return tests().at(name)(budget, of, ArgumentReader(name, given));
 }
 
 }  // namespace patchbay::text::chat

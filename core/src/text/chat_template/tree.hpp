@@ -66,7 +66,7 @@ struct Statement {
         kCall,   // {% call(…) f() %}: value; parameters; body
         kFilter, // value: the filters over kCaptured; body
         kWith,   // targets and values by parameters; body
-        kGroup,  // body, as it is
+        kGroup,  // body, in a scope of its own
         kBreak,
         kContinue,
     };

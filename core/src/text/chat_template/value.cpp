@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 
 namespace patchbay::text::chat {
 namespace {
@@ -156,6 +158,43 @@ uint64_t weight_of(const Value& v) {
     return v.string() ? 1 + v.string()->size() / 16 : 1;
 }
 
+namespace {
+
+// Of one with many members, by key, so that it is not looked through for each. Only templates make keys that are no
+// strings, so these are few.
+struct Members {
+    explicit Members(const DictData& dict) {
+        for (const auto& item : dict.items)
+            if (item.first.string()) texts.emplace_back(*item.first.string(), &item.second);
+            else others.push_back(&item);
+        std::ranges::sort(texts);
+    }
+    const Value* find(const Value& key) const {
+        if (key.string()) {
+            const auto at = std::ranges::lower_bound(texts, std::string_view(*key.string()), {}, &Text::first);
+            return at == texts.end() || at->first != *key.string() ? nullptr : at->second;
+        }
+        const auto at = std::ranges::find_if(others, [&](const auto* item) { return equal(item->first, key); });
+        return at == others.end() ? nullptr : &(*at)->second;
+    }
+    using Text = std::pair<std::string_view, const Value*>;
+    std::vector<Text> texts; // sorted
+    std::vector<const std::pair<Value, Value>*> others;
+};
+
+bool equal_dicts(const DictData& a, const DictData& b) {
+    constexpr size_t kFew = 8;
+    if (a.items.size() != b.items.size()) return false;
+    std::optional<Members> of_b;
+    if (b.items.size() > kFew) of_b.emplace(b);
+    return std::ranges::all_of(a.items, [&](const auto& item) {
+        const Value* const other = of_b ? of_b->find(item.first) : find(b, item.first);
+        return other && equal(item.second, *other);
+    });
+}
+
+}  // namespace
+
 bool equal(const Value& a, const Value& b) {
     if (a.is_number() && b.is_number()) {
         if (a.as<double>() || b.as<double>()) return number_of(a) == number_of(b);
@@ -167,13 +206,7 @@ bool equal(const Value& a, const Value& b) {
         return a.list()->tuple == b.list()->tuple &&
                std::equal(a.list()->items.begin(), a.list()->items.end(), b.list()->items.begin(),
                           b.list()->items.end(), equal);
-    if (a.dict() && b.dict()) {
-        if (a.dict()->items.size() != b.dict()->items.size()) return false;
-        return std::all_of(a.dict()->items.begin(), a.dict()->items.end(), [&](const auto& item) {
-            const Value* other = find(*b.dict(), item.first);
-            return other && equal(item.second, *other);
-        });
-    }
+    if (a.dict() && b.dict()) return equal_dicts(*a.dict(), *b.dict());
     if (a.space() || b.space()) return a.space() == b.space();
     if (a.callable() || b.callable()) return a.callable() == b.callable();
     return (a.is_none() && b.is_none()) || (a.is_undefined() && b.is_undefined());
@@ -202,6 +235,14 @@ const Value* find(const DictData& dict, const Value& key) {
     for (const auto& [k, v] : dict.items)
         if (equal(k, key)) return &v;
     return nullptr;
+}
+
+void DictMaker::set(Value key, Value value) {
+    size_t at = items_.size();
+    if (key.string()) at = texts_.try_emplace(*key.string(), at).first->second;
+    else for (at = 0; at < items_.size() && !equal(items_[at].first, key);) at += 1;
+    if (at < items_.size()) items_[at].second = std::move(value);
+    else items_.emplace_back(std::move(key), std::move(value));
 }
 
 }  // namespace patchbay::text::chat

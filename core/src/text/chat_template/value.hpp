@@ -3,8 +3,10 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -97,7 +99,7 @@ struct Namespace {
 struct Loop {
     const Values* items = nullptr;
     size_t index0 = 0;
-    uint32_t depth0 = 0;
+    Value looked_at{}; // by loop.changed(): a tuple; none: nothing yet
 };
 
 Value from_json(const nlohmann::ordered_json&);
@@ -110,16 +112,32 @@ uint64_t weight_of(const Value&); // what a walk over all of it costs
 bool is_true(const Value&);          // bool()
 std::string type_name(const Value&); // Python's: "str", "dict", …
 double number_of(const Value&);      // of is_number()
-bool equal(const Value&, const Value&);
+bool equal(const Value&, const Value&); // in time that grows as the smaller one's weight does, but for its logarithm
 // Below 0, 0, above 0; throws where Python does.
 int compare(const Value&, const Value&);
-const Value* find(const DictData&, const Value& key); // null: not there
+const Value* find(const DictData&, const Value& key); // null: not there; looks through all
+
+class DictMaker { // a dict by its items, of which the last one with a key counts
+  public:
+    void set(Value key, Value value);
+    size_t size() const { return items_.size(); }
+    Value made() { return Value::dict(std::move(items_)); }
+    std::vector<std::pair<Value, Value>> items() { return std::move(items_); }
+
+  private:
+    std::vector<std::pair<Value, Value>> items_;
+    std::map<std::string, size_t, std::less<>> texts_; // places of keys that are strings
+};
 
 std::string text_of(const Value&);     // str()
 std::string python_repr(const Value&); // repr()
 std::string python_float(double);
-// json.dumps() of Python with ensure_ascii=False; indent below 0: in one line.
-std::string json_of(const Value&, int indent, bool sort_keys, bool ascii);
+struct JsonStyle { // json.dumps()'s, of Python
+    std::optional<std::string> indent{}; // of each level; nothing: all in one line
+    std::string between_items = ", ", after_keys = ": ";
+    bool sort_keys = false, ascii = false;
+};
+std::string json_of(const Value&, const JsonStyle&);
 
 [[noreturn]] void refuse(std::string text);
 // The value, or a refusal where it is undefined.

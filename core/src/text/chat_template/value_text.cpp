@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "text/chat_template/strings.hpp"
 #include "text/chat_template/value.hpp"
 
 namespace patchbay::text::chat {
@@ -13,17 +14,19 @@ void append_quoted(std::string& out, std::string_view text) {
     const bool has_single = text.find('\'') != text.npos, has_double = text.find('"') != text.npos;
     const char quote = has_single && !has_double ? '"' : '\'';
     out += quote;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (c == quote || c == '\\') (out += '\\') += c;
-        else if (c == '\n') out += "\\n";
-        else if (c == '\r') out += "\\r";
-        else if (c == '\t') out += "\\t";
-        else if (byte < 0x20 || byte == 0x7F) {
+    for (const std::string_view c : characters_of(text)) {
+        if (c[0] == quote || c[0] == '\\') (out += '\\') += c;
+        else if (c[0] == '\n') out += "\\n";
+        else if (c[0] == '\r') out += "\\r";
+        else if (c[0] == '\t') out += "\\t";
+        else if (is_printable(c)) out += c;
+        else {
+            const uint32_t code = code_point_of(c);
             char escape[16];
-            std::snprintf(escape, sizeof escape, "\\x%02x", byte);
+            const char* const form = code < 0x100 ? "\\x%02x" : code < 0x10000 ? "\\u%04x" : "\\U%08x";
+            std::snprintf(escape, sizeof escape, form, code);
             out += escape;
-        } else out += c;
+        }
     }
     out += quote;
 }
@@ -65,16 +68,14 @@ void append_repr(std::string& out, const Value& v) {
 }
 
 struct JsonText {
-    std::string out;
-    int indent;
-    bool sort_keys, ascii;
+    const JsonStyle& style;
+    std::string out{};
 
     void new_line(int level) {
-        if (indent < 0) return;
+        if (!style.indent) return;
         out += '\n';
-        out.append(static_cast<size_t>(level) * static_cast<size_t>(indent), ' ');
+        for (int i = 0; i < level; ++i) out += *style.indent;
     }
-    void separate() { out += indent < 0 ? ", " : ","; }
 
     void escape(uint32_t unit) {
         char text[16];
@@ -106,8 +107,8 @@ struct JsonText {
             else if (c == '\t') out += "\\t";
             else if (c == '\b') out += "\\b";
             else if (c == '\f') out += "\\f";
-            else if (byte < 0x20) escape(byte);
-            else if (ascii && byte >= 0x80) i = escape_character(s, i);
+            else if (byte < 0x20 || (style.ascii && byte == 0x7F)) escape(byte);
+            else if (style.ascii && byte >= 0x80) i = escape_character(s, i);
             else out += c;
         }
         out += '"';
@@ -125,15 +126,15 @@ struct JsonText {
         if (dict.items.empty()) return void(out += "{}");
         std::vector<const std::pair<Value, Value>*> items;
         for (const auto& item : dict.items) items.push_back(&item);
-        if (sort_keys)
+        if (style.sort_keys)
             std::stable_sort(items.begin(), items.end(),
                              [](const auto* a, const auto* b) { return compare(a->first, b->first) < 0; });
         out += '{';
         for (size_t i = 0; i < items.size(); ++i) {
-            if (i > 0) separate();
+            if (i > 0) out += style.between_items;
             new_line(level + 1);
             add_key(items[i]->first);
-            out += ": ";
+            out += style.after_keys;
             add(items[i]->second, level + 1);
         }
         new_line(level);
@@ -152,7 +153,7 @@ struct JsonText {
             if (list->items.empty()) return void(out += "[]");
             out += '[';
             for (size_t n = 0; n < list->items.size(); ++n) {
-                if (n > 0) separate();
+                if (n > 0) out += style.between_items;
                 new_line(level + 1);
                 add(list->items[n], level + 1);
             }
@@ -202,8 +203,8 @@ std::string text_of(const Value& v) {
     return python_repr(v);
 }
 
-std::string json_of(const Value& v, int indent, bool sort_keys, bool ascii) {
-    JsonText text{{}, indent, sort_keys, ascii};
+std::string json_of(const Value& v, const JsonStyle& style) {
+    JsonText text{style};
     text.add(v, 0);
     return std::move(text.out);
 }
