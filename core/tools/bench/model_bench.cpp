@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "bench/times.hpp"
 #include "engine/simulation.hpp"
 #include "parallel/launch.hpp"
 #include "parallel/world.hpp"
@@ -14,12 +15,7 @@ namespace {
 
 constexpr uint32_t kMaxStepTokens = 8192; // of a batch's prompts, unless one prompt's step is to have more
 
-double median(std::vector<double> values) {
-    if (values.empty()) return 0;
-    std::sort(values.begin(), values.end());
-    const size_t middle = values.size() / 2;
-    return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
+double median(std::vector<double> values) { return at_share(std::move(values), 0.5); }
 
 double seconds_of(const engine::StepReport& r) { return static_cast<double>(r.end_ns - r.start_ns) * 1e-9; }
 

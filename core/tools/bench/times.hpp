@@ -1,17 +1,20 @@
 // Medians and percentiles of what a bench has timed.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
 namespace patchbay::bench {
 
-// The value below which `share` of them lie; 0 of none.
+// The quantile at `share`, between two values by interpolation (rank share · (n − 1)); 0.5: the median. Of none 0.
 inline double at_share(std::vector<double> values, double share) {
     if (values.empty()) return 0;
-    const size_t at = std::min(values.size() - 1, static_cast<size_t>(share * static_cast<double>(values.size())));
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
-    return values[at];
+    const double rank = share * static_cast<double>(values.size() - 1);
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(rank);
+    std::nth_element(values.begin(), at, values.end());
+    if (at + 1 == values.end()) return *at;
+    return std::lerp(*at, *std::min_element(at + 1, values.end()), rank - std::floor(rank));
 }
 
 }  // namespace patchbay::bench

@@ -5,10 +5,20 @@
 
 #include "bench/grammar_bench.hpp"
 #include "bench/model_bench.hpp"
+#include "bench/times.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
 namespace patchbay::bench {
 namespace {
+
+TEST(AtShare, LiesBetweenTwoValuesWhereNoneIsAtIt) {
+    EXPECT_DOUBLE_EQ(at_share({3, 1}, 0.5), 2) << "the median of two is neither the better nor the worse one";
+    EXPECT_DOUBLE_EQ(at_share({5, 1, 3}, 0.5), 3);
+    EXPECT_DOUBLE_EQ(at_share({1, 2, 3, 4, 5}, 0.9), 4.6);
+    EXPECT_DOUBLE_EQ(at_share({7}, 0.99), 7);
+    EXPECT_DOUBLE_EQ(at_share({4, 2}, 1), 4);
+    EXPECT_DOUBLE_EQ(at_share({}, 0.5), 0);
+}
 
 TEST(WithPrefix, KeepsThreeDigits) {
     EXPECT_EQ(with_prefix(7.091e12, "FLOP/s"), "7.09 TFLOP/s");
