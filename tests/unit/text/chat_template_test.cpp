@@ -236,6 +236,9 @@ TEST(ChatTemplates, HaveMethodsOfStringsOverUnicode) {
             "True True True False True True False False"},
            {"{{ 'a\\x0bb\\u2028c\\r\\n\\nd'.splitlines() }} {{ 'a\\r\\nb\\n'.splitlines(true) }}",
             "['a', 'b', 'c', '', 'd'] ['a\\r\\n', 'b\\n']"},
+           {"{{ ' a  b c '.split(none, 1) }} {{ ' a b  c '.rsplit(none, 1) }} {{ 'a b'.rsplit(none, 5) }}",
+            "['a', 'b c '] [' a b', 'c'] ['a', 'b']"},
+           {"{{ 'a\\x0bb\\n\\nc' | indent(1) }}|{{ 'a\\n' | indent(1, true, true) }}", "a\n b\n\n c| a\n "},
            {"{{ 'abcb'.partition('b') }} {{ 'abcb'.rpartition('b') }} {{ 'abc'.partition('x') }} "
             "{{ 'abab'.rindex('a') }}",
             "('a', 'b', 'cb') ('abc', 'b', '') ('abc', '', '') 2"},

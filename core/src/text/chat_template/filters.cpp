@@ -299,14 +299,14 @@ Value indent(Budget& budget, const Value& v, const Read& a) {
             ? *width->string()
             : std::string(static_cast<size_t>(std::clamp<int64_t>(a.integer(0, "width", 4), 0, 1000)), ' ');
     const bool first_line = a.flag(1, "first", false), blank = a.flag(2, "blank", false);
-    budget.bytes(static_cast<uint64_t>(std::count(s.begin(), s.end(), '\n') + 1) * by.size());
+    const std::vector<std::string> lines = split_lines(s + "\n", false);
+    budget.characters(s.size() / 4);
+    budget.bytes(lines.size() * (by.size() + 1));
     std::string out;
-    for (size_t at = 0, line = 0; at <= s.size(); ++line) {
-        const size_t end = std::min(s.find('\n', at), s.size());
-        if (line > 0) out += '\n';
-        if (line == 0 ? first_line : blank || end > at) out += by;
-        out += s.substr(at, end - at);
-        at = end + 1;
+    for (size_t i = 0; i < lines.size(); ++i) {
+        if (i > 0) out += '\n';
+        if (i == 0 ? first_line : blank || !lines[i].empty()) out += by;
+        out += lines[i];
     }
     return out;
 }

@@ -48,7 +48,11 @@ Value split_method(Budget& budget, const std::string& s, const Read& a) {
 Value rsplit_method(Budget& budget, const std::string& s, const Read& a) {
     const int64_t max_splits = a.integer(1, "maxsplit", -1);
     const Value* separator = a.find(0, "sep");
-    if (!separator || separator->is_none() || max_splits < 0) return split_method(budget, s, a);
+    if (max_splits < 0) return split_method(budget, s, a);
+    if (!separator || separator->is_none()) {
+        budget.characters(s.size() / 4);
+        return list_of(split_last_words(s, max_splits));
+    }
     const std::string& by = a.text(0, "sep");
     if (by.empty()) refuse("rsplit: empty separator");
     budget.steps(s.size() / 64 * (1 + by.size() / 16));

@@ -65,7 +65,7 @@ std::string of_text(const Place& p, std::string text) {
 
 std::string one_character(const Value& v) {
     if (v.string() && code_points(*v.string()) == 1) return *v.string();
-    const int64_t code = v.as<int64_t>() ? *v.as<int64_t>() : -1;
+    const int64_t code = v.as<int64_t>() || v.as<bool>() ? whole_number(v, "%c") : -1;
     if (code < 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) refuse("'%c' takes a character");
     return character_of(static_cast<uint32_t>(code));
 }

@@ -232,7 +232,7 @@ std::vector<std::string> split_words(std::string_view s, int64_t max_splits) {
     s = strip(s, Sides::kLeft);
     while (!s.empty()) {
         if (max_splits >= 0 && static_cast<int64_t>(out.size()) == max_splits) {
-            out.emplace_back(strip(s, Sides::kRight));
+            out.emplace_back(s); // with the white space at its end, as Python has it
             break;
         }
         size_t end = 0;
@@ -244,6 +244,27 @@ std::vector<std::string> split_words(std::string_view s, int64_t max_splits) {
         out.emplace_back(s.substr(0, end));
         s = strip(s.substr(end), Sides::kLeft);
     }
+    return out;
+}
+
+std::vector<std::string> split_last_words(std::string_view s, int64_t max_splits) {
+    std::vector<std::string> out;
+    s = strip(s, Sides::kRight);
+    while (!s.empty()) {
+        if (static_cast<int64_t>(out.size()) == max_splits) {
+            out.emplace_back(s);
+            break;
+        }
+        size_t begin = s.size();
+        while (begin > 0) {
+            const size_t last = last_character(s.substr(0, begin));
+            if (is_white(s.substr(last, begin - last))) break;
+            begin = last;
+        }
+        out.emplace_back(s.substr(begin));
+        s = strip(s.substr(0, begin), Sides::kRight);
+    }
+    std::ranges::reverse(out);
     return out;
 }
 

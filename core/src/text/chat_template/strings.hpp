@@ -25,6 +25,7 @@ enum class Sides { kBoth, kLeft, kRight };
 std::string_view strip(std::string_view, Sides);                           // white space
 std::string_view strip(std::string_view, std::string_view set, Sides);     // characters of the set
 std::vector<std::string> split_words(std::string_view, int64_t max_splits); // by white space; below 0: no limit
+std::vector<std::string> split_last_words(std::string_view, int64_t max_splits); // from the end
 std::vector<std::string> split_lines(std::string_view, bool keep_ends);
 std::string replace(std::string_view, std::string_view from, std::string_view to, int64_t count);
 size_t words_in(std::string_view); // \w+
