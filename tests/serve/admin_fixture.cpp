@@ -48,12 +48,6 @@ std::vector<int> streamed_ids(uint16_t port, Json body) {
     HttpClient client(port);
     client.post("/v1/completions", body.dump());
     EXPECT_EQ(client.read_head().status, 200);
-    std::vector<int> ids;
-    while (const auto event = client.read_event()) {
-        if (*event == "[DONE]") continue;
-        const Json chunk = Json::parse(*event);
-        for (const Json& id : chunk["choices"][0]["token_ids"]) ids.push_back(id);
-    }
-    return ids;
+    return rest_of_ids(client);
 }
 }  // namespace patchbay::serve::testing

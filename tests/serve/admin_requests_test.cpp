@@ -21,9 +21,9 @@ TEST(AdminRequests, ThatAreMalformedAreRefusedByName) {
         const char* text;
     };
     const Case cases[] = {
-        {"POST", "/swap", "", 400, "no JSON"},
+        {"POST", "/swap", "", 400, "not JSON"},
         {"POST", "/swap", "[]", 400, "a list, expected an object"},
-        {"POST", "/swap", "{", 400, "no JSON"},
+        {"POST", "/swap", "{", 400, "not JSON"},
         {"POST", "/swap", std::string(1000, '['), 400, "64 deep"},
         {"POST", "/swap", "{}", 400, "kind: is missing"},
         {"POST", "/swap", R"({"kind": "scheduler"})", 400, "plugin: is missing"},
@@ -34,7 +34,7 @@ TEST(AdminRequests, ThatAreMalformedAreRefusedByName) {
         {"POST", "/swap", R"({"kind": "scheduler", "plugin": "sjf", "params": []})", 400, "params: got a list"},
         {"POST", "/swap", R"({"kind": "scheduler", "plugin": "sjf", "params": {"ageing": [1]}})", 400,
          "params.ageing: got array"},
-        {"POST", "/swap", "{\"kind\": \"scheduler\", \"plugin\": \"\xff\"}", 400, "no JSON"},
+        {"POST", "/swap", "{\"kind\": \"scheduler\", \"plugin\": \"\xff\"}", 400, "not JSON"},
         {"POST", "/swap", std::string(70'000, ' '), 413, "65536 bytes"},
         {"POST", "/swap", R"({"swaps": []})", 400, "swaps: expected a list of {kind, plugin, params}"},
         {"POST", "/swap", R"({"swaps": [3]})", 400, "swaps[0]: expected an object"},

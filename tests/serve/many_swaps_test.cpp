@@ -40,13 +40,7 @@ Held held() {
 std::vector<int> streamed(HttpClient& client, const std::string& body) {
     client.post("/v1/completions", body);
     EXPECT_EQ(client.read_head().status, 200);
-    std::vector<int> ids;
-    while (const auto event = client.read_event()) {
-        if (*event == "[DONE]") continue;
-        const Json chunk = Json::parse(*event);
-        for (const Json& id : chunk["choices"][0]["token_ids"]) ids.push_back(id);
-    }
-    return ids;
+    return rest_of_ids(client);
 }
 
 class Many : public ::testing::Test {

@@ -92,15 +92,7 @@ class Stream { // of one client, read as it comes
         client_.post("/v1/completions", body.dump());
     }
     void read_head() { EXPECT_EQ(client_.read_head().status, 200); }
-    std::vector<int> rest() {
-        std::vector<int> ids;
-        while (const auto event = client_.read_event()) {
-            if (*event == "[DONE]") continue;
-            const Json chunk = Json::parse(*event);
-            for (const Json& id : chunk["choices"][0]["token_ids"]) ids.push_back(id);
-        }
-        return ids;
-    }
+    std::vector<int> rest() { return rest_of_ids(client_); }
 
   private:
     HttpClient client_;

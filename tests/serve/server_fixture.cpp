@@ -67,4 +67,14 @@ std::string expected_text(const std::string& prompt, uint32_t max_tokens) {
 
 Json event_json(const std::string& event) { return Json::parse(event); }
 
+std::vector<int> rest_of_ids(HttpClient& client) {
+    std::vector<int> ids;
+    while (const auto event = client.read_event()) {
+        if (*event == "[DONE]") continue;
+        const Json chunk = Json::parse(*event);
+        for (const Json& id : chunk["choices"][0]["token_ids"]) ids.push_back(id);
+    }
+    return ids;
+}
+
 }  // namespace patchbay::serve::testing
