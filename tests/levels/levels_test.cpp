@@ -284,7 +284,7 @@ TEST(Levels, TheIntervalOfTheSentenceHoldsForTheVariantThatLooksBest) {
 
 TEST(Power, OfTenRepeatsFindsFivePercentUnderTwoPercentOfNoise) {
     for (const size_t metric : question().primary) {
-        Rate found, alone;
+        Rate found;
         const bool more_is_better = metric_infos()[metric].better == Better::kHigher;
         for (uint32_t i = 0; i < of_power(); ++i) {
             Plan plan{.effects = {1, 1.05}, .affected = metric};

@@ -70,7 +70,7 @@ class Builder { // what the library calls while it reads; each function says whe
         void remember(const Json::object_t& members, const std::string& name) { // as the next one
             if (members.size() < kFew) return;
             if (places.empty())
-                for (const auto& [known, value] : members) places.emplace(known, places.size());
+                for (const auto& member : members) places.emplace(member.first, places.size());
             places.emplace(name, members.size());
         }
 

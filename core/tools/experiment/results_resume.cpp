@@ -234,15 +234,16 @@ Result<std::vector<RunSummary>> recorded_runs(const std::filesystem::path& datab
                          if (const auto share = row.real(10)) run.cpu_use = CpuUse{.others = *share};
                      }));
     std::vector<RunSummary> out;
-    for (auto& [run, id, superseded] : runs) { // one at a time, as all requests together may not fit in memory
-        const std::string of_run = " WHERE run_id = " + std::to_string(id);
+    for (Run& recorded : runs) { // one at a time, as all requests together may not fit in memory
+        RunRecord& run = recorded.record;
+        const std::string of_run = " WHERE run_id = " + std::to_string(recorded.id);
         PB_CHECK(read_requests(db, of_run, run));
         PB_CHECK(read_swaps(db, of_run, run));
         PB_CHECK(db.each("SELECT name, value FROM run_metric" + of_run, [&](const Row& row) {
             run.numbers.push_back({row.text(0), row.real(1).value_or(kNoValue)});
         }));
         out.push_back(summary_of(run, counting));
-        out.back().superseded = superseded;
+        out.back().superseded = recorded.superseded;
         run.requests = std::vector<RequestRecord>();
     }
     PB_CHECK(db.each("SELECT variant_id, repeat, position, attempt, rate, objective_share, end, reason, superseded, "
