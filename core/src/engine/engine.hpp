@@ -80,7 +80,7 @@ class Engine {
     // In any state; unknown ids are ignored. By a callback of a step: the request ends with the step, and is handed
     // nothing more of it.
     void abort(RequestId);
-    bool has_unfinished() const;      // requests, or a step in flight
+    bool has_unfinished() const;      // requests, a step in flight, or a swap on its way into its slot
     // Runs one step, or waits on the clock for the next arrival if nothing can run. Fails only if the engine cannot
     // go on.
     Result<StepReport> step();
