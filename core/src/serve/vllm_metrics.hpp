@@ -19,8 +19,8 @@ class VllmMetrics {
     void on_step(const engine::StepReport&);
 
   private:
-    struct Series;
-    std::unique_ptr<Series> series_;
+    struct State;
+    std::unique_ptr<State> state_;
 };
 
 }  // namespace patchbay::serve

@@ -1,0 +1,133 @@
+// Each group of vLLM's series by itself, fed by hand.
+#include "serve/vllm_series.hpp"
+
+#include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
+
+#include "metrics/scrape.hpp"
+
+namespace patchbay::serve::vllm {
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000'000;
+
+struct VllmSeriesTest : ::testing::Test {
+    double value(const std::string& name, const metrics::Labels& labels = {}) const {
+        const metrics::Scrape scrape(prometheus::TextSerializer().Serialize(registry.Collect()));
+        EXPECT_TRUE(scrape.has("vllm:" + name)) << name;
+        return scrape.sum("vllm:" + name, labels);
+    }
+    // Of a histogram.
+    double sum(const std::string& name) const { return value(name + "_sum"); }
+    double count(const std::string& name) const { return value(name + "_count"); }
+
+    prometheus::Registry registry;
+    const SeriesFactory factory{registry, "m"};
+};
+
+TEST_F(VllmSeriesTest, AllHaveTheLabelsOfTheModelAndTheEngine) {
+    factory.gauge("vllm:g", "help").Set(1);
+    factory.counter("vllm:c", "help", {{"position", "3"}}).Increment(2);
+    factory.histogram("vllm:h", "help", std::vector<double>{1, 10}).Observe(3);
+    const metrics::Labels both{{"model_name", "m"}, {"engine", "0"}};
+    EXPECT_EQ(value("g", both), 1);
+    EXPECT_EQ(value("c", {{"model_name", "m"}, {"engine", "0"}, {"position", "3"}}), 2);
+    EXPECT_EQ(value("h_count", both), 1);
+    EXPECT_EQ(value("h_bucket", {{"le", "1"}}), 0);
+    EXPECT_EQ(value("h_bucket", {{"le", "10"}}), 1);
+}
+
+TEST_F(VllmSeriesTest, AStepSetsTheStateAndAddsToTheCounts) {
+    StepSeries series(factory);
+    engine::StepReport r;
+    r.running_requests = 3;
+    r.waiting_requests = 5;
+    r.total_pages = 8;
+    r.used_pages = 2;
+    r.prefix_query_tokens = 100;
+    r.prefix_hit_tokens = 60;
+    r.preemptions = 1;
+    r.scheduled_tokens = 40;
+    series.on_step(r);
+    r.running_requests = 2;
+    r.scheduled_tokens = 0; // no iteration of the model
+    series.on_step(r);
+    EXPECT_EQ(value("num_requests_running"), 2);
+    EXPECT_EQ(value("num_requests_waiting"), 5);
+    EXPECT_EQ(value("kv_cache_usage_perc"), 0.25);
+    EXPECT_EQ(value("prefix_cache_queries_total"), 200);
+    EXPECT_EQ(value("prefix_cache_hits_total"), 120);
+    EXPECT_EQ(value("num_preemptions_total"), 2);
+    EXPECT_EQ(sum("iteration_tokens_total"), 40);
+    EXPECT_EQ(count("iteration_tokens_total"), 1);
+    series.on_step({}); // without pages
+    EXPECT_EQ(value("kv_cache_usage_perc"), 0);
+}
+
+TEST_F(VllmSeriesTest, DraftsAreCountedByPosition) {
+    SpeculationSeries series(factory);
+    engine::StepReport r;
+    r.drafted_at = {2, 1};
+    r.accepted_at = {2};
+    r.drafted_tokens = 3;
+    r.accepted_tokens = 2;
+    series.on_step(r);
+    EXPECT_EQ(value("spec_decode_num_drafts_total"), 2);
+    EXPECT_EQ(value("spec_decode_num_draft_tokens_total"), 3);
+    EXPECT_EQ(value("spec_decode_num_accepted_tokens_total"), 2);
+    EXPECT_EQ(value("spec_decode_num_accepted_tokens_per_pos_total", {{"position", "0"}}), 2);
+    EXPECT_EQ(value("spec_decode_num_accepted_tokens_per_pos_total", {{"position", "1"}}), 0);
+}
+
+TEST_F(VllmSeriesTest, TheTimeOfARequestIsSplitAtItsScheduleAndItsFirstToken) {
+    LatencySeries series(factory);
+    const Request request{.arrival_ns = 1 * kSecond};
+    series.on_tokens(request, {}, 4 * kSecond);
+    series.on_tokens(request, {4 * kSecond, 4 * kSecond, 1}, 6 * kSecond);
+    engine::RequestOutput last{};
+    last.first_scheduled_ns = 2 * kSecond;
+    last.time_ns = 7 * kSecond;
+    series.on_end(request, {4 * kSecond, 6 * kSecond, 3}, last);
+    EXPECT_EQ(sum("time_to_first_token_seconds"), 3);
+    EXPECT_EQ(sum("inter_token_latency_seconds"), 2);
+    EXPECT_EQ(sum("request_time_per_output_token_seconds"), 1);
+    EXPECT_EQ(sum("e2e_request_latency_seconds"), 6);
+    EXPECT_EQ(sum("request_queue_time_seconds"), 1);
+    EXPECT_EQ(sum("request_inference_time_seconds"), 5);
+    EXPECT_EQ(sum("request_prefill_time_seconds"), 2);
+    EXPECT_EQ(sum("request_decode_time_seconds"), 2);
+}
+
+TEST_F(VllmSeriesTest, ARequestThatNeverRanHasOnlyAWholeTime) {
+    LatencySeries series(factory);
+    engine::RequestOutput last{};
+    last.time_ns = 3 * kSecond;
+    series.on_end({.arrival_ns = 1 * kSecond}, {}, last);
+    EXPECT_EQ(sum("e2e_request_latency_seconds"), 2);
+    for (const char* name : {"request_queue_time_seconds", "request_inference_time_seconds",
+                             "request_prefill_time_seconds", "request_decode_time_seconds",
+                             "request_time_per_output_token_seconds"})
+        EXPECT_EQ(count(name), 0) << name;
+}
+
+TEST_F(VllmSeriesTest, RequestsAreCountedByTheirSizeAndEnd) {
+    RequestSeries series(factory, 64);
+    const Request request{.prompt_tokens = 30, .max_tokens = 8, .outputs = std::vector<Output>(2)};
+    series.on_prefill(request);
+    series.on_tokens(3);
+    series.on_tokens(2);
+    series.on_end(request, {0, 0, 5}, engine::FinishReason::kLength);
+    EXPECT_EQ(value("prompt_tokens_total"), 30);
+    EXPECT_EQ(value("generation_tokens_total"), 5);
+    EXPECT_EQ(value("request_success_total", {{"finished_reason", "length"}}), 1);
+    EXPECT_EQ(value("request_success_total"), 1);
+    EXPECT_EQ(sum("request_prompt_tokens"), 30);
+    EXPECT_EQ(sum("request_generation_tokens"), 5);
+    EXPECT_EQ(sum("request_params_n"), 2);
+    EXPECT_EQ(sum("request_params_max_tokens"), 8);
+    EXPECT_EQ(value("request_prompt_tokens_bucket", {{"le", "20"}}), 0);
+    EXPECT_EQ(value("request_prompt_tokens_bucket", {{"le", "50"}}), 1); // the last below 64
+}
+
+}  // namespace
+}  // namespace patchbay::serve::vllm
