@@ -9,22 +9,25 @@ constexpr double kSecond = 1e9; // ns
 
 }  // namespace
 
-Hardware::Hardware(const Context& context)
-    : name(context.get<std::string>("hardware")),
-      host_bytes_per_ns(context.get<double>("host_bandwidth") / kSecond),
-      memory_bytes(context.get<uint64_t>("memory_bytes")),
-      alpha_ns(context.get<double>("collective_latency_ns")),
-      beta_per_ns(context.get<double>("collective_bandwidth") / kSecond),
-      launch_ns(context.get<double>("launch_ns")),
-      graph_replay_ns(context.get<double>("graph_replay_ns")),
-      graph_node_ns(context.get<double>("graph_node_ns")),
-      graph_node_bytes(context.get<double>("graph_node_bytes")),
-      step_overhead_ns(context.get<double>("step_overhead_ns")) {
-    const double reached = context.get<double>("compute_efficiency");
-    bf16_per_ns = context.get<double>("matmul_bf16") * reached / kSecond;
-    f32_per_ns = context.get<double>("matmul_f32") * reached / kSecond;
-    i8_per_ns = context.get<double>("matmul_i8") * reached / kSecond;
-    bytes_per_ns = context.get<double>("memory_read") * context.get<double>("memory_efficiency") / kSecond;
+Hardware hardware_of(const Context& context) {
+    const auto real = [&](const char* key) { return context.get<double>(key); };
+    const double reached = real("compute_efficiency");
+    return {
+        .name = context.get<std::string>("hardware"),
+        .bf16_per_ns = real("matmul_bf16") * reached / kSecond,
+        .f32_per_ns = real("matmul_f32") * reached / kSecond,
+        .i8_per_ns = real("matmul_i8") * reached / kSecond,
+        .bytes_per_ns = real("memory_read") * real("memory_efficiency") / kSecond,
+        .host_bytes_per_ns = real("host_bandwidth") / kSecond,
+        .memory_bytes = context.get<uint64_t>("memory_bytes"),
+        .alpha_ns = real("collective_latency_ns"),
+        .beta_per_ns = real("collective_bandwidth") / kSecond,
+        .launch_ns = real("launch_ns"),
+        .graph_replay_ns = real("graph_replay_ns"),
+        .graph_node_ns = real("graph_node_ns"),
+        .graph_node_bytes = real("graph_node_bytes"),
+        .step_overhead_ns = real("step_overhead_ns"),
+    };
 }
 
 double Hardware::peak(pb_dtype dtype) const {

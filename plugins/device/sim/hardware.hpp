@@ -14,8 +14,6 @@ struct Work { // of one op
 };
 
 struct Hardware {
-    explicit Hardware(const Context&);
-
     double peak(pb_dtype) const; // FLOP/ns
     // Memory traffic and multiplications overlap. Without launches.
     double ns_of(const Work&) const;
@@ -25,11 +23,13 @@ struct Hardware {
     std::vector<pb_limit> limits() const;
 
     std::string name;
-    double bf16_per_ns, f32_per_ns, i8_per_ns, bytes_per_ns;
-    double host_bytes_per_ns;     // 0: device and host share one memory
-    uint64_t memory_bytes;
-    double alpha_ns, beta_per_ns; // of a message between ranks; beta: bytes per ns, 0: none
-    double launch_ns, graph_replay_ns, graph_node_ns, graph_node_bytes, step_overhead_ns;
+    double bf16_per_ns = 0, f32_per_ns = 0, i8_per_ns = 0, bytes_per_ns = 0;
+    double host_bytes_per_ns = 0; // 0: device and host share one memory
+    uint64_t memory_bytes = 0;
+    double alpha_ns = 0, beta_per_ns = 0; // of a message between ranks; beta: bytes per ns, 0: none
+    double launch_ns = 0, graph_replay_ns = 0, graph_node_ns = 0, graph_node_bytes = 0, step_overhead_ns = 0;
 };
+
+Hardware hardware_of(const Context&); // by the settings of the component
 
 }  // namespace patchbay

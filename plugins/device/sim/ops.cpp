@@ -1,7 +1,11 @@
 // The cost of each op, after the same checks as on a device that computes: operations, and bytes read and
 // written. An op without rows is not launched.
+#include "ops.hpp"
+
+#include <cmath>
+
 #include "patchbay/sdk/checked_ops.hpp"
-#include "sim.hpp"
+#include "weights.hpp"
 
 namespace patchbay {
 namespace {
@@ -9,11 +13,11 @@ namespace {
 double bytes(const pb_tensor* t) { return static_cast<double>(elements(*t) * dtype_bytes(t->dtype)); }
 double bytes(const pb_weight* w) { return w ? static_cast<double>(w->bytes) : 0; }
 
-void charge(SimDevice& d, const pb_tensor* out, const Work& work) {
-    if (elements(*out) > 0) d.charge(work);
+void charge(OpContext& ctx, const pb_tensor* out, const Work& work) {
+    if (elements(*out) > 0) ctx.charge(work);
 }
 
-void move(SimDevice& d, const pb_tensor* out, double moved) { charge(d, out, {.bytes = moved}); }
+void move(OpContext& ctx, const pb_tensor* out, double moved) { charge(ctx, out, {.bytes = moved}); }
 
 // Multiply-adds of this many rows with a matrix, of which `read` bytes are read.
 Work product(double rows, const pb_weight* w, double read) {
@@ -27,59 +31,59 @@ double state_bytes(const pb_state* state, int64_t values) {
 }
 
 struct Charges {
-    static void embedding(SimDevice& d, const pb_tensor* out, const pb_weight* table, const pb_tensor* ids) {
+    static void embedding(OpContext& ctx, const pb_tensor* out, const pb_weight* table, const pb_tensor* ids) {
         const double row = bytes(table) / static_cast<double>(table->rows);
-        move(d, out, row * static_cast<double>(ids->shape[0]) + bytes(ids) + bytes(out));
+        move(ctx, out, row * static_cast<double>(ids->shape[0]) + bytes(ids) + bytes(out));
     }
-    static void linear(SimDevice& d, const pb_tensor* out, const pb_tensor* x, const pb_weight* w) {
-        charge(d, out, product(static_cast<double>(x->shape[0]), w, bytes(w) + bytes(x) + bytes(out)));
+    static void linear(OpContext& ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* w) {
+        charge(ctx, out, product(static_cast<double>(x->shape[0]), w, bytes(w) + bytes(x) + bytes(out)));
     }
-    static void rms_norm(SimDevice& d, const pb_tensor* out, const pb_tensor* x, const pb_weight* w, float) {
-        move(d, out, bytes(x) + bytes(out) + bytes(w));
+    static void rms_norm(OpContext& ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* w, float) {
+        move(ctx, out, bytes(x) + bytes(out) + bytes(w));
     }
-    static void add_rms_norm(SimDevice& d, const pb_tensor* out, const pb_tensor*, const pb_tensor* x,
+    static void add_rms_norm(OpContext& ctx, const pb_tensor* out, const pb_tensor*, const pb_tensor* x,
                              const pb_weight* w, float) {
-        move(d, out, 4 * bytes(x) + bytes(w)); // the residual is read and written
+        move(ctx, out, 4 * bytes(x) + bytes(w)); // the residual is read and written
     }
-    static void layer_norm(SimDevice& d, const pb_tensor* out, const pb_tensor* x, const pb_weight* w,
+    static void layer_norm(OpContext& ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* w,
                            const pb_weight* b, float) {
-        move(d, out, bytes(x) + bytes(out) + static_cast<double>(w->bytes + b->bytes));
+        move(ctx, out, bytes(x) + bytes(out) + static_cast<double>(w->bytes + b->bytes));
     }
-    static void rope(SimDevice& d, const pb_tensor* x, const pb_tensor* positions, const pb_weight* inv_freq, float) {
+    static void rope(OpContext& ctx, const pb_tensor* x, const pb_tensor* positions, const pb_weight* inv_freq, float) {
         const double turned = 2.0 * static_cast<double>(inv_freq->cols) / static_cast<double>(x->shape[2]);
-        move(d, x, 2 * turned * bytes(x) + bytes(positions) + bytes(inv_freq)); // turned: rotated share of each head
+        move(ctx, x, 2 * turned * bytes(x) + bytes(positions) + bytes(inv_freq)); // turned: rotated share of each head
     }
-    static void silu_mul(SimDevice& d, const pb_tensor* out, const pb_tensor* gate_up) {
-        move(d, out, bytes(gate_up) + bytes(out));
+    static void silu_mul(OpContext& ctx, const pb_tensor* out, const pb_tensor* gate_up) {
+        move(ctx, out, bytes(gate_up) + bytes(out));
     }
-    static void gelu_tanh_mul(SimDevice& d, const pb_tensor* out, const pb_tensor* gate_up) {
-        silu_mul(d, out, gate_up);
+    static void gelu_tanh_mul(OpContext& ctx, const pb_tensor* out, const pb_tensor* gate_up) {
+        silu_mul(ctx, out, gate_up);
     }
-    static void add(SimDevice& d, const pb_tensor* a, const pb_tensor* b) { move(d, a, 2 * bytes(a) + bytes(b)); }
-    static void gather_rows(SimDevice& d, const pb_tensor* out, const pb_tensor*, const pb_tensor* rows) {
-        move(d, out, 2 * bytes(out) + bytes(rows));
+    static void add(OpContext& ctx, const pb_tensor* a, const pb_tensor* b) { move(ctx, a, 2 * bytes(a) + bytes(b)); }
+    static void gather_rows(OpContext& ctx, const pb_tensor* out, const pb_tensor*, const pb_tensor* rows) {
+        move(ctx, out, 2 * bytes(out) + bytes(rows));
     }
-    static void relu(SimDevice& d, const pb_tensor* x) { move(d, x, 2 * bytes(x)); }
-    static void gelu_tanh(SimDevice& d, const pb_tensor* x) { move(d, x, 2 * bytes(x)); }
-    static void silu(SimDevice& d, const pb_tensor* x) { move(d, x, 2 * bytes(x)); }
-    static void gelu_erf(SimDevice& d, const pb_tensor* x) { move(d, x, 2 * bytes(x)); }
-    static void gelu_erf_mul(SimDevice& d, const pb_tensor* out, const pb_tensor* gate_up) {
-        silu_mul(d, out, gate_up);
+    static void relu(OpContext& ctx, const pb_tensor* x) { move(ctx, x, 2 * bytes(x)); }
+    static void gelu_tanh(OpContext& ctx, const pb_tensor* x) { move(ctx, x, 2 * bytes(x)); }
+    static void silu(OpContext& ctx, const pb_tensor* x) { move(ctx, x, 2 * bytes(x)); }
+    static void gelu_erf(OpContext& ctx, const pb_tensor* x) { move(ctx, x, 2 * bytes(x)); }
+    static void gelu_erf_mul(OpContext& ctx, const pb_tensor* out, const pb_tensor* gate_up) {
+        silu_mul(ctx, out, gate_up);
     }
-    static void swiglu_oai(SimDevice& d, const pb_tensor* out, const pb_tensor* gate_up, float, float) {
-        silu_mul(d, out, gate_up);
+    static void swiglu_oai(OpContext& ctx, const pb_tensor* out, const pb_tensor* gate_up, float, float) {
+        silu_mul(ctx, out, gate_up);
     }
-    static void sigmoid_mul(SimDevice& d, const pb_tensor* x, const pb_tensor* gate) {
-        move(d, x, 2 * bytes(x) + bytes(gate));
+    static void sigmoid_mul(OpContext& ctx, const pb_tensor* x, const pb_tensor* gate) {
+        move(ctx, x, 2 * bytes(x) + bytes(gate));
     }
-    static void scale(SimDevice& d, const pb_tensor* x, float) { move(d, x, 2 * bytes(x)); }
-    static void soft_cap(SimDevice& d, const pb_tensor* x, float) { move(d, x, 2 * bytes(x)); }
-    static void top_k(SimDevice& d, const pb_tensor* ids, const pb_tensor* weights, const pb_tensor* logits,
+    static void scale(OpContext& ctx, const pb_tensor* x, float) { move(ctx, x, 2 * bytes(x)); }
+    static void soft_cap(OpContext& ctx, const pb_tensor* x, float) { move(ctx, x, 2 * bytes(x)); }
+    static void top_k(OpContext& ctx, const pb_tensor* ids, const pb_tensor* weights, const pb_tensor* logits,
                       uint32_t) {
-        move(d, ids, bytes(logits) + bytes(ids) + bytes(weights));
+        move(ctx, ids, bytes(logits) + bytes(ids) + bytes(weights));
     }
     // The data would say which experts are read; here each of a token's k is equally likely.
-    static void expert_linear(SimDevice& d, const pb_tensor* out, const pb_tensor* x, const pb_weight* const* experts,
+    static void expert_linear(OpContext& ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* const* experts,
                               uint32_t count, const pb_tensor* ids) {
         const int64_t tokens = out->shape[0], k = out->shape[1];
         if (k > count)
@@ -87,40 +91,43 @@ struct Charges {
                            " experts"};
         const double missed = 1 - static_cast<double>(k) / count; // by one token
         const double read = count * (1 - std::pow(missed, static_cast<double>(tokens)));
-        charge(d, out, product(static_cast<double>(tokens * k), experts[0],
+        charge(ctx, out, product(static_cast<double>(tokens * k), experts[0],
                                read * bytes(experts[0]) + bytes(x) + bytes(out) + bytes(ids)));
     }
-    static void weighted_sum(SimDevice& d, const pb_tensor* out, const pb_tensor* x, const pb_tensor* weights) {
-        move(d, out, bytes(x) + bytes(out) + bytes(weights));
+    static void weighted_sum(OpContext& ctx, const pb_tensor* out, const pb_tensor* x, const pb_tensor* weights) {
+        move(ctx, out, bytes(x) + bytes(out) + bytes(weights));
     }
-    static void causal_conv_silu(SimDevice& d, const pb_tensor* out, const pb_tensor* x, const pb_weight* w,
+    static void causal_conv_silu(OpContext& ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* w,
                                  const pb_weight* bias, uint32_t width, const pb_state* state, uint64_t) {
-        move(d, out, bytes(x) + bytes(out) + (bytes(w) + bytes(bias)) + state_bytes(state, x->shape[1] * (width - 1)));
+        move(ctx, out, bytes(x) + bytes(out) + (bytes(w) + bytes(bias)) +
+                           state_bytes(state, x->shape[1] * (width - 1)));
     }
-    static void ssm_scan(SimDevice& d, const pb_tensor* out, const pb_tensor* x, const pb_tensor* dt,
+    static void ssm_scan(OpContext& ctx, const pb_tensor* out, const pb_tensor* x, const pb_tensor* dt,
                          const pb_tensor* b, const pb_tensor* c, const pb_scan*, const pb_state* state, uint64_t) {
-        move(d, out, bytes(x) + bytes(out) + bytes(dt) + bytes(b) + bytes(c) +
-                         state_bytes(state, x->shape[1] * x->shape[2] * b->shape[2]));
+        move(ctx, out, bytes(x) + bytes(out) + bytes(dt) + bytes(b) + bytes(c) +
+                           state_bytes(state, x->shape[1] * x->shape[2] * b->shape[2]));
     }
-    static void fill_placeholders(SimDevice& d, const pb_tensor* ids, const pb_tensor*) {
-        move(d, ids, 3 * bytes(ids)); // ids are read; for a filled one, the token and its place
+    static void fill_placeholders(OpContext& ctx, const pb_tensor* ids, const pb_tensor*) {
+        move(ctx, ids, 3 * bytes(ids)); // ids are read; for a filled one, the token and its place
     }
 };
 
 struct CollectiveCharges {
     // A ring: each rank passes on its part of the sum, in as many parts as there are ranks, and then the sum.
-    static void all_reduce(SimDevice& d, const pb_tensor* x) {
-        const double ranks = d.ranks();
-        charge(d, x, {.wire_ns = d.hardware().wire_ns(2 * (ranks - 1), bytes(x) / ranks)});
+    static void all_reduce(OpContext& ctx, const pb_tensor* x) {
+        const double ranks = ctx.ranks();
+        charge(ctx, x, {.wire_ns = ctx.hardware().wire_ns(2 * (ranks - 1), bytes(x) / ranks)});
     }
-    static void all_gather(SimDevice& d, const pb_tensor* out, const pb_tensor* x) {
-        charge(d, out, {.wire_ns = d.hardware().wire_ns(d.ranks() - 1.0, bytes(x))});
+    static void all_gather(OpContext& ctx, const pb_tensor* out, const pb_tensor* x) {
+        charge(ctx, out, {.wire_ns = ctx.hardware().wire_ns(ctx.ranks() - 1.0, bytes(x))});
     }
 };
 
 }  // namespace
 
-pb_ops sim_ops(SimDevice& device) { return checked_ops<SimDevice, Charges>(device); }
-void add_collectives(pb_ops& ops) { set_checked_ops<SimDevice, CollectiveCharges>(ops); }
+OpChecks OpContext::op_checks() const { return {activation_dtype_, false, ranks_, shape_of}; }
+
+pb_ops sim_ops(OpContext& context) { return checked_ops<OpContext, Charges>(context); }
+void add_collectives(pb_ops& ops) { set_checked_ops<OpContext, CollectiveCharges>(ops); }
 
 }  // namespace patchbay

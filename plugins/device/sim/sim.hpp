@@ -1,32 +1,26 @@
 // Simulated hardware: memory that is counted and not taken, ops that cost time and compute nothing. One per
 // engine.
 #pragma once
-#include <cmath>
-#include <deque>
-#include <memory>
-#include <string>
 #include <vector>
 
-#include "hardware.hpp"
+#include "graphs.hpp"
+#include "memory.hpp"
+#include "ops.hpp"
+#include "page_copies.hpp"
 #include "patchbay/sdk/device.hpp"
-#include "patchbay/sdk/op_checks.hpp"
-
-struct pb_weight {
-    uint64_t uses = 0; // bit set of 1 << role
-    int64_t rows = 0, cols = 0;
-    uint64_t bytes = 0;
-    double flop_per_ns = 0; // the highest rate of linear() with it
-};
-
-struct pb_graph {
-    double ns = 0;       // of its ops, without launches
-    uint64_t nodes = 0;  // ops
-    uint64_t bytes = 0;  // of the memory
-};
+#include "step_faults.hpp"
+#include "step_time.hpp"
+#include "weights.hpp"
 
 namespace patchbay {
 
-class SimDevice {
+// sdk/device.hpp finds the functions of a device in its bases, too.
+class SimDevice : public StepTime,
+                  public StepFaults,
+                  public CountedMemory,
+                  public PageCopies,
+                  public Weights,
+                  public Graphs {
   public:
     static constexpr double kMost = 1e21;
     static constexpr const char* kDtypes[] = {"bf16", "f32", nullptr};
@@ -54,63 +48,19 @@ class SimDevice {
     };
 
     explicit SimDevice(const Context&);
+    SimDevice(const SimDevice&) = delete;
+    SimDevice& operator=(const SimDevice&) = delete;
 
     pb_device_info info() const;
-    void* alloc(uint64_t bytes);
-    void free(void* memory);
-    void to_device(void*, const void*, uint64_t) const {}
-    void to_host(void* to, const void* from, uint64_t bytes) const; // zeros
-    pb_weight* prepare(const pb_weight_source&);
-    void release(pb_weight*);
-    uint64_t weight_bytes(const pb_weight* w) const { return w->bytes; }
     const pb_ops* ops() const { return &ops_; }
+    std::vector<pb_limit> measure() const { return hardware().limits(); } // the given figures
     void begin_step();
-    void end_step(); // throws the step's first fault
-    void copy_page(void* to, const void* from, uint64_t bytes);
-    void* host_alloc(uint64_t) const { return nullptr; } // no memory: neither allocated nor counted
-    void host_free(void*) const noexcept {}
-    void page_to_host(void* to, const void* from, uint64_t bytes);
-    void page_to_device(void* to, const void* from, uint64_t bytes) { page_to_host(to, from, bytes); }
-    std::vector<pb_limit> measure() const; // the given figures
     void connect(const pb_group&); // simulated ranks: charges this rank's share, and the exchange
     void disconnect() noexcept {}
-    void charge(const pb_cost&) noexcept;
-    void graph_begin();
-    pb_graph* graph_end();
-    void graph_launch(pb_graph*);
-    void graph_free(pb_graph*) noexcept;
-    uint64_t graph_bytes(const pb_graph* graph) const noexcept { return graph->bytes; }
-    void submit_step();
-    void wait_step(); // throws the first fault of the oldest step that was submitted
-    uint64_t host_ns() const noexcept { return static_cast<uint64_t>(std::llround(hardware_.step_overhead_ns)); }
-    uint64_t charged_ns() const noexcept { return static_cast<uint64_t>(std::llround(charged_ns_)); }
-
-    // For ops.cpp.
-    OpChecks op_checks() const {
-        return {activation_dtype_, false, ranks_,
-                [](const pb_weight* w) { return WeightShape{w->uses, w->rows, w->cols}; }};
-    }
-    void charge(const Work&) noexcept; // with one launch
-    uint32_t ranks() const { return ranks_; }
-    const Hardware& hardware() const { return hardware_; }
-    bool faulty() const { return !fault_.empty(); }
-    void set_fault(std::string text) noexcept { fault_ = std::move(text); }
 
   private:
-    void take(uint64_t bytes, const char* what);
-
-    const Hardware hardware_;
-    uint64_t used_bytes_ = 0;
-    uint32_t ranks_ = 1;
-    pb_dtype activation_dtype_;
+    OpContext context_;
     pb_ops ops_;
-    double charged_ns_ = 0; // in this step
-    std::string fault_;     // the first one of this step; later ops do nothing
-    std::deque<std::string> submitted_;  // faults of steps that were not waited for yet
-    std::unique_ptr<pb_graph> captured_; // so far; null: ops are charged at once
 };
-
-pb_ops sim_ops(SimDevice&);    // ops.cpp
-void add_collectives(pb_ops&); // likewise
 
 }  // namespace patchbay
