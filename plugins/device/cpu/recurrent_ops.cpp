@@ -1,7 +1,8 @@
 // The ops of recurrent layers, which carry states from step to step. Values of ids are checked here.
-#include "cpu.hpp"
 #include "ids.hpp"
+#include "ops.hpp"
 #include "patchbay/sdk/checked_ops.hpp"
+#include "weights.hpp"
 
 namespace patchbay {
 namespace {
@@ -23,23 +24,24 @@ kernels::States states_of(const pb_state& state, uint64_t offset, int64_t rows) 
 }
 
 struct RecurrentKernels {
-    static void causal_conv_silu(CpuDevice& d, const pb_tensor* out, const pb_tensor* x, const pb_weight* w,
+    static void causal_conv_silu(OpContext& ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* w,
                                  const pb_weight* bias, uint32_t width, const pb_state* state, uint64_t offset) {
-        kernels::causal_conv_silu(d.machine(), *out, *x, w->vector.data(), bias ? bias->vector.data() : nullptr, width,
+        const float* const added = bias ? bias->vector.data() : nullptr;
+        kernels::causal_conv_silu(ctx.machine(), *out, *x, w->vector.data(), added, width,
                                   states_of(*state, offset, x->shape[0]));
     }
-    static void ssm_scan(CpuDevice& d, const pb_tensor* out, const pb_tensor* x, const pb_tensor* dt,
+    static void ssm_scan(OpContext& ctx, const pb_tensor* out, const pb_tensor* x, const pb_tensor* dt,
                          const pb_tensor* b, const pb_tensor* c, const pb_scan* weights, const pb_state* state,
                          uint64_t offset) {
         const kernels::Scan scan{weights->a_log->vector.data(), weights->dt_bias->vector.data(),
                                  weights->skip->vector.data(), weights->dt_min, weights->dt_max};
-        kernels::ssm_scan(d.machine(), *out, *x, *dt, *b, *c, scan, states_of(*state, offset, x->shape[0]));
+        kernels::ssm_scan(ctx.machine(), *out, *x, *dt, *b, *c, scan, states_of(*state, offset, x->shape[0]));
     }
 };
 static_assert(kernels::kMaxTaps == 16, "the widest convolution of pb_ops");
 
 }  // namespace
 
-void add_recurrent_ops(pb_ops& ops) { set_checked_ops<CpuDevice, RecurrentKernels>(ops); }
+void add_recurrent_ops(pb_ops& ops) { set_checked_ops<OpContext, RecurrentKernels>(ops); }
 
 }  // namespace patchbay
