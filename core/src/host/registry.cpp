@@ -1,17 +1,12 @@
 #include "host/registry.hpp"
 
-#include <spdlog/spdlog.h>
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 
 #include "base/printable.hpp"
 #include "base/suggest.hpp"
 #include "host/inner_devices.hpp"
 #include "host/library.hpp"
-#include "host/probe.hpp"
 #include "host/private_copy.hpp"
 
 namespace patchbay::host {
@@ -20,87 +15,9 @@ namespace fs = std::filesystem;
 
 Result<Registry> Registry::open(const std::vector<fs::path>& plugin_dirs, Unusable unusable) {
     Registry registry;
-    std::error_code error;
-    const fs::path self = fs::read_symlink("/proc/self/exe", error);
-    const fs::path shipped = self.empty() ? "" : self.parent_path().parent_path() / "lib" / "patchbay" / "plugins";
-    const auto whose = [&](const fs::path& dir) {
-        std::error_code ignored;
-        return fs::equivalent(dir, shipped, ignored) ? Whose::kShipped : Whose::kOwn;
-    };
-    for (const fs::path& dir : plugin_dirs) {
-        if (!fs::is_directory(dir, error))
-            return fail(StatusCode::kNotFound, "--plugin-dir " + dir.string() + " is not a folder");
-        registry.scan(dir, whose(dir));
-    }
-    if (const char* list = std::getenv("PATCHBAY_PLUGIN_PATH")) {
-        std::string_view rest = list;
-        while (!rest.empty()) {
-            const size_t colon = rest.find(':');
-            if (const fs::path dir = rest.substr(0, colon); fs::is_directory(dir, error))
-                registry.scan(dir, whose(dir));
-            else if (!dir.empty())
-                registry.remarks_.push_back(dir.string() + ": no folder, though PATCHBAY_PLUGIN_PATH names it");
-            rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
-        }
-    }
-    if (!shipped.empty()) registry.scan(shipped, Whose::kShipped);
-    if (unusable == Unusable::kIsLeftOut) registry.obstacles_.clear();
+    PB_TRY(registry.found_, find_plugins(plugin_dirs));
+    if (unusable == Unusable::kIsLeftOut) registry.found_.obstacles.clear();
     return registry;
-}
-
-void Registry::leave_out(std::string remark, Whose whose) {
-    if (whose == Whose::kOwn) obstacles_.push_back({manifests_.size(), remark});
-    remarks_.push_back(std::move(remark));
-}
-
-// The program's own folder is as safe as the program beside it, but for one that a careless chmod opened to all.
-std::string Registry::fault_of_files(const fs::path& library, const fs::path& json, Whose whose) {
-    if (whose == Whose::kShipped) return "";
-    const std::string fault = trusted_.fault(library);
-    return fault.empty() ? trusted_.fault(json) : fault;
-}
-
-void Registry::scan(const fs::path& folder, Whose whose) {
-    struct stat info {};
-    if (stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return;
-    const std::string fault = whose == Whose::kOwn          ? trusted_.fault(folder)
-                              : (info.st_mode & S_IWOTH) ? "all users can write to it (chmod o-w)"
-                                                         : "";
-    if (!fault.empty()) {
-        leave_out(folder.string() + ": refused: " + fault, whose);
-        spdlog::warn("plugin folder {}", remarks_.back());
-        return;
-    }
-    folders_.push_back(folder);
-    std::vector<fs::path> files;
-    std::error_code error;
-    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-        files.push_back(at->path());
-    if (error) leave_out(folder.string() + ": cannot be listed: " + error.message(), whose);
-    std::sort(files.begin(), files.end());
-    for (const fs::path& file : files) {
-        if (file.extension() != ".so") continue;
-        const fs::path json = manifest_path(file);
-        const std::string again = " (run `patchbay plugin test " + file.string() + "`)";
-        if (fs::symlink_status(json, error).type() == fs::file_type::not_found) {
-            const std::string refusal = recorded_refusal(file);
-            leave_out(file.string() + ": " +
-                          (refusal.empty() ? "not probed yet" : "refused by its probe: " + refusal) + again,
-                      whose);
-            continue;
-        }
-        auto manifest = read_manifest(json);
-        if (!manifest)
-            leave_out(manifest.error() + again, whose);
-        else if (manifest->library != file)
-            leave_out(json.string() + ": speaks of " + manifest->library.filename().string() +
-                          ", not of the library beside it" + again,
-                      whose);
-        else if (const std::string open = fault_of_files(file, json, whose); !open.empty())
-            leave_out(file.string() + ": refused: " + open, whose);
-        else
-            manifests_.push_back(*std::move(manifest));
-    }
 }
 
 std::string Registry::fault_of(const Manifest& m) {
@@ -124,7 +41,7 @@ std::string Registry::disallowed(const Manifest& m) const {
 
 std::vector<std::string> Registry::names(std::string_view kind) const {
     std::vector<std::string> out;
-    for (const Manifest& m : manifests_)
+    for (const Manifest& m : found_.manifests)
         for (const ComponentManifest& c : m.components)
             if (c.kind == kind && std::find(out.begin(), out.end(), c.name) == out.end()) out.push_back(c.name);
     std::sort(out.begin(), out.end());
@@ -132,7 +49,7 @@ std::vector<std::string> Registry::names(std::string_view kind) const {
 }
 
 const ComponentManifest* Registry::first(std::string_view kind, std::string_view name) const {
-    for (const Manifest& m : manifests_)
+    for (const Manifest& m : found_.manifests)
         for (const ComponentManifest& c : m.components)
             if (c.kind == kind && c.name == name) return &c;
     return nullptr;
@@ -140,18 +57,18 @@ const ComponentManifest* Registry::first(std::string_view kind, std::string_view
 
 Result<const ComponentManifest*> Registry::find(std::string_view kind, std::string_view name) const {
     if (const ComponentManifest* found = first(kind, name)) {
-        const auto place = static_cast<size_t>(plugin_of(*found) - manifests_.data());
+        const auto place = static_cast<size_t>(plugin_of(*found) - found_.manifests.data());
         if (const std::string fault = disallowed(*plugin_of(*found)); !fault.empty()) return fail(fault);
-        if (obstacles_.empty() || obstacles_.front().before > place) return found;
-        return fail(obstacles_.front().reason +
+        if (found_.obstacles.empty() || found_.obstacles.front().before > place) return found;
+        return fail(found_.obstacles.front().reason +
                     "; no plugin of another folder takes its place: mend it, or move it away");
     }
     const auto known = names(kind);
     const std::string text = "no " + std::string(kind) + " '" + printable(name) + "'";
     const std::string file = "/" + std::string(kind) + "-" + std::string(name) + ".so: ";
-    for (const std::string& remark : remarks_)
+    for (const std::string& remark : found_.remarks)
         if (remark.find(file) != std::string::npos) return fail(StatusCode::kNotFound, text + ": " + remark);
-    const std::string left_out = obstacles_.empty() ? "" : "; left out: " + obstacles_.front().reason;
+    const std::string left_out = found_.obstacles.empty() ? "" : "; left out: " + found_.obstacles.front().reason;
     const std::string guess = did_you_mean(name, known);
     if (!guess.empty()) return fail(StatusCode::kNotFound, text + guess + left_out);
     if (known.empty())
@@ -163,7 +80,7 @@ Result<const ComponentManifest*> Registry::find(std::string_view kind, std::stri
 }
 
 const Manifest* Registry::plugin_of(const ComponentManifest& component) const {
-    for (const Manifest& m : manifests_)
+    for (const Manifest& m : found_.manifests)
         if (!m.components.empty() && &component >= m.components.data() &&
             &component < m.components.data() + m.components.size())
             return &m;
@@ -172,7 +89,7 @@ const Manifest* Registry::plugin_of(const ComponentManifest& component) const {
 
 Result<std::string> Registry::model_for(std::string_view architecture) const {
     std::set<std::string> known; // a plugin may be in two folders
-    for (const Manifest& m : manifests_)
+    for (const Manifest& m : found_.manifests)
         for (const ComponentManifest& c : m.components)
             for (const std::string& a : c.architectures) {
                 if (a == architecture) return c.name;
@@ -183,7 +100,7 @@ Result<std::string> Registry::model_for(std::string_view architecture) const {
     return fail(StatusCode::kUnsupported, "no model plugin serves architecture '" + printable(architecture) + "'" +
                 (architecture.empty() ? " (config.json has no 'architectures')" : "") +
                 " (there are: " + (list.empty() ? "none" : list) + ")" +
-                (obstacles_.empty() ? "" : "; left out: " + obstacles_.front().reason));
+                (found_.obstacles.empty() ? "" : "; left out: " + found_.obstacles.front().reason));
 }
 
 template <class Table>

@@ -11,7 +11,7 @@
 #include "host/allowed_plugins.hpp"
 #include "host/component.hpp"
 #include "host/manifest.hpp"
-#include "host/trusted_files.hpp"
+#include "host/plugin_search.hpp"
 
 namespace patchbay::host {
 
@@ -32,9 +32,9 @@ class Registry {
                                  Unusable unusable = Unusable::kIsAFault);
 
     // In search order; the first of a kind and name wins.
-    const std::vector<Manifest>& manifests() const { return manifests_; }
-    const std::vector<std::string>& remarks() const { return remarks_; } // folders and libraries left out
-    const std::vector<std::filesystem::path>& folders() const { return folders_; }
+    const std::vector<Manifest>& manifests() const { return found_.manifests; }
+    const std::vector<std::string>& remarks() const { return found_.remarks; } // folders and libraries left out
+    const std::vector<std::filesystem::path>& folders() const { return found_.folders; }
     // kind: "scheduler", …; the failure says what there is: "no scheduler 'fcsf' (did you mean 'fcfs'?)", or which
     // library of an own folder, earlier in the search order, cannot be used.
     Result<const ComponentManifest*> find(std::string_view kind, std::string_view name) const;
@@ -59,24 +59,11 @@ class Registry {
     static Identity identity(const Component&);
 
   private:
-    enum class Whose { kOwn, kShipped };
-    struct Obstacle { // a library of an own folder, or a whole one, that cannot be used
-        size_t before; // manifests that come earlier in the search order
-        std::string reason;
-    };
-
     Registry() = default;
-    void scan(const std::filesystem::path& folder, Whose);
-    void leave_out(std::string remark, Whose);
-    std::string fault_of_files(const std::filesystem::path& library, const std::filesystem::path& json, Whose);
     template <class Table>
     Result<Typed<Table>> make(std::string_view kind, const std::string& name, const Settings&, const Services&) const;
 
-    std::vector<std::filesystem::path> folders_;
-    std::vector<Manifest> manifests_;
-    std::vector<std::string> remarks_;
-    std::vector<Obstacle> obstacles_; // in search order
-    TrustedFiles trusted_;
+    FoundPlugins found_;
     std::optional<AllowedPlugins> allowed_; // none: any
 };
 
