@@ -10,16 +10,16 @@ namespace patchbay::host::testing {
 
 // Lets the next in line in, if it is due. Nothing where nothing happened.
 inline std::optional<SwapRecord> exchange(
-    Slot& slot, uint64_t step, uint32_t probation_steps, const Slot::Greet& greet = [](const Component&) {}) {
+    Slot& slot, uint64_t step, uint32_t probation_steps, const Greet& greet = [](const Component&) {}) {
     if (slot.due() != uint64_t{0}) return std::nullopt;
     slot.take();
-    return slot.enter(step, probation_steps, 0, greet);
+    return enter(slot, step, probation_steps, 0, greet);
 }
 
 // Puts a component of this name on probation, in a slot for which none is in line.
 inline std::shared_ptr<Swap> put_on_probation(
     Slot& slot, std::unique_ptr<Component> next, const std::string& kind, const std::string& name, uint64_t step = 1,
-    uint32_t probation_steps = 100, const Slot::Greet& greet = [](const Component&) {}) {
+    uint32_t probation_steps = 100, const Greet& greet = [](const Component&) {}) {
     Identity identity;
     identity.kind = kind;
     identity.name = name;

@@ -35,8 +35,8 @@ void Swaps::exchange(SwapPort& port) {
     } else if (!*knows_all) {
         return slot.note_pause(p_.clock.now_ns() - start);
     }
-    host::SwapRecord record = slot.enter(p_.context.step, p_.settings.probation_steps, start,
-                                         [&](const host::Component&) { port.enter(); });
+    host::SwapRecord record = host::enter(slot, p_.context.step, p_.settings.probation_steps, start,
+                                          [&](const host::Component&) { port.enter(); });
     const bool entered = record.state == host::SwapState::kOnProbation;
     p_.journal.note(std::move(record));
     if (!entered) return;
