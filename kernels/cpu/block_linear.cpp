@@ -37,7 +37,7 @@ void multiply_laid(const Machine& machine, const pb_tensor& out, const pb_tensor
     const auto kernel = w.dtype() == PB_BF16  ? table.block_bf16
                         : w.dtype() == PB_FP8 ? table.block_fp8
                                               : table.block_f32;
-    const int64_t rows = x.shape[0], cols = w.cols(), panels = w.panels();
+    const int64_t rows = x.shape[0], cols = w.cols(), panels = w.layout().panels();
     const Blocks blocks(rows, cols, table.block_rows);
 
     Scratch own;
@@ -59,7 +59,7 @@ void multiply_laid(const Machine& machine, const pb_tensor& out, const pb_tensor
     const auto task = [&](int64_t i) {
         const int64_t block = i / ranges, range = i % ranges;
         const int64_t top = blocks.first_row(block), end = std::min(blocks.first_row(block + 1), rows);
-        const int64_t first = panels * range / ranges, column = first * w.columns();
+        const int64_t first = panels * range / ranges, column = first * w.layout().columns;
         LinearBlock part{.x = laid + top * cols,
                          .height = blocks.height,
                          .rows = end - top,

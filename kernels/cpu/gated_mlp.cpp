@@ -10,7 +10,7 @@ void gated_mlp(const Machine& machine, Scratch& rows, const pb_tensor& out, cons
     if (count == 0) return;
     const auto takes_tiles = [](const PackedMatrix& w) { return w.dtype() == PB_BF16 || w.dtype() == PB_FP8; };
     const TileTable* tiles = takes_tiles(gate_up) && takes_tiles(down) ? tiles_of(machine.isa) : nullptr;
-    if (tiles && n % tiles->depth == 0 && n % gate_up.columns() == 0)
+    if (tiles && n % tiles->depth == 0 && n % gate_up.layout().columns == 0)
         return gated_mlp_tiles(machine, *tiles, out, x, gate_up, down,
                                gate == Gate::kSilu ? TileGateKind::kSilu : TileGateKind::kGeluTanh);
     auto* const memory = static_cast<float*>(rows.at_least(uint64_t(count * 3 * n) * sizeof(float)));

@@ -16,13 +16,13 @@ void linear_rows(const Machine& machine, const pb_tensor& out, const pb_tensor& 
     const auto kernel = w.dtype() == PB_BF16  ? table.linear_bf16
                         : w.dtype() == PB_FP8 ? table.linear_fp8
                                               : table.linear_f32;
-    const int64_t panels = w.panels(), panel_blocks = ceil_div(panels, kPanelBlock);
+    const int64_t panels = w.layout().panels(), panel_blocks = ceil_div(panels, kPanelBlock);
     const int64_t tasks = std::min(wanted_tasks(machine.workers, kFewRows, w.rows() * w.cols()), panel_blocks);
     // A task a thread: equal parts, though some panels are then read by less than kPanelBlock, and what is over goes to
     // the first ones, since the caller begins before the others wake. More: whole blocks.
     const int64_t unit = tasks <= machine.workers.threads ? 1 : kPanelBlock, units = ceil_div(panels, unit);
     run_tasks(machine.workers, tasks, [&](int64_t i) {
-        const int64_t first = ceil_div(units * i, tasks) * unit, column = first * w.columns();
+        const int64_t first = ceil_div(units * i, tasks) * unit, column = first * w.layout().columns;
         const int64_t last = std::min(ceil_div(units * (i + 1), tasks) * unit, panels);
         kernel({.x = row_of(x, 0),
                 .x_stride = x.strides[0],

@@ -53,21 +53,22 @@ const QuantisedTable& quantised_table(Isa isa, int64_t rows, uint32_t bits, int6
 
 // x becomes codes once; then each task works through panels of its own with all rows.
 void linear_quantised(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const QuantisedMatrix& w) {
-    const int64_t rows = x.shape[0], panels = w.panels();
-    const QuantisedTable& table = quantised_table(machine.isa, rows, w.bits(), w.group());
+    const QuantisedLayout& l = w.layout();
+    const int64_t rows = x.shape[0], panels = l.panels();
+    const QuantisedTable& table = quantised_table(machine.isa, rows, l.bits, l.group);
     QuantisedRows to{};
     to.rows = rows;
     to.side = table.filled ? table.side : ceil_div(rows, ceil_div(rows, table.side)); // blocks about as high
-    to.groups = w.groups();
-    to.group = w.group();
+    to.groups = l.groups;
+    to.group = l.group;
     to.steps = ceil_div(to.groups * to.group, kQuantisedStep);
     const int64_t blocks = ceil_div(rows, to.side), values = blocks * to.groups * to.side;
 
-    const int64_t weights = w.rows() * w.cols();
+    const int64_t weights = l.rows * l.cols;
     const int64_t tasks = std::min(panels, rows > 4 * table.side
                                                ? wanted_tasks(machine.workers, kManyRows, rows * weights)
                                                : wanted_tasks(machine.workers, kFewRows, weights));
-    const int64_t task_bytes = table.scratch_bytes ? whole_lines(table.scratch_bytes(to, w.bits())) : 0;
+    const int64_t task_bytes = table.scratch_bytes ? whole_lines(table.scratch_bytes(to, l.bits)) : 0;
     const int64_t value_bytes = whole_lines(values * int64_t(sizeof(float)));
     Scratch own;
     Scratch& scratch = machine.scratch ? *machine.scratch : own;
@@ -81,15 +82,15 @@ void linear_quantised(const Machine& machine, const pb_tensor& out, const pb_ten
     to.codes = reinterpret_cast<int8_t*>(memory + 3 * value_bytes);
 
     const auto* const from = static_cast<const float*>(x.data);
-    split_rows(machine.workers, blocks, to.side * w.cols(), [&](int64_t begin, int64_t end) {
+    split_rows(machine.workers, blocks, to.side * l.cols, [&](int64_t begin, int64_t end) {
         table.quantise({.x = from,
                         .x_stride = x.strides[0],
                         .first = begin * to.side,
                         .end = std::min(end * to.side, rows),
-                        .cols = w.cols(),
+                        .cols = l.cols,
                         .order = w.order(),
-                        .scale_unit = w.scale_unit(),
-                        .offset_unit = w.offset_unit(),
+                        .scale_unit = w.units().scale,
+                        .offset_unit = w.units().offset,
                         .to = to});
     });
     run_tasks(machine.workers, tasks, [&](int64_t i) {
@@ -97,13 +98,13 @@ void linear_quantised(const Machine& machine, const pb_tensor& out, const pb_ten
         table.linear({.x = to,
                       .panels = w.panel(first),
                       .panel_count = panels * (i + 1) / tasks - first,
-                      .panel_bytes = w.panel_bytes(),
-                      .bits = w.bits(),
-                      .has_offsets = w.has_offsets(),
+                      .panel_bytes = l.panel_bytes(),
+                      .bits = l.bits,
+                      .has_offsets = l.has_offsets,
                       .bias = w.bias() ? w.bias() + column : nullptr,
                       .out = static_cast<float*>(out.data) + column,
                       .out_stride = out.strides[0],
-                      .width = w.rows() - column,
+                      .width = l.rows - column,
                       .scratch = task_scratch + i * task_bytes});
     });
 }

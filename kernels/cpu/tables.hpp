@@ -35,7 +35,7 @@ inline const TileAttend* tile_attend_of(Isa isa) {
 }
 
 inline PanelShape panel_shape(const PackedMatrix& w) {
-    return {int64_t(w.panel_bytes()), w.group(), int64_t(w.scale_bytes())};
+    return {int64_t(w.layout().panel_bytes), w.layout().group, int64_t(w.layout().scale_bytes)};
 }
 
 template <class F>

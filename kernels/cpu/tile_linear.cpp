@@ -19,7 +19,7 @@ class TileLinear {
         : machine_(machine), tiles_(tiles), w_(w), rows_(rows), gate_(gate) {
         const int64_t cols = w.cols();
         depth_ = ceil_div(cols, tiles.depth) * tiles.depth;
-        panels_ = gate.kind != TileGateKind::kNone ? gate.up_panels : w.panels();
+        panels_ = gate.kind != TileGateKind::kNone ? gate.up_panels : w.layout().panels();
         const int64_t fewest_blocks = ceil_div(rows, tiles.near_rows(depth_));
         block_ = ceil_div(ceil_div(rows, fewest_blocks), tiles.side) * tiles.side;
         row_blocks_ = ceil_div(rows, block_);
@@ -53,7 +53,7 @@ class TileLinear {
     void run(const uint16_t* x, uint8_t* sums, const pb_tensor* out) const {
         const auto part_of = [&](int64_t i, int64_t place) {
             const int64_t range = i / row_blocks_, top = i % row_blocks_ * block_;
-            const int64_t first = panels_ * range / ranges_, column = first * w_.columns();
+            const int64_t first = panels_ * range / ranges_, column = first * w_.layout().columns;
             TilePart part{.x = x + top * depth_,
                           .rows = std::min(block_, rows_ - top),
                           .depth = depth_,
@@ -127,7 +127,7 @@ void linear_tiles(const Machine& machine, const TileTable& tiles, const pb_tenso
 void gated_mlp_tiles(const Machine& machine, const TileTable& tiles, const pb_tensor& out, const pb_tensor& x,
                      const PackedMatrix& gate_up, const PackedMatrix& down, TileGateKind kind) {
     const int64_t rows = x.shape[0];
-    TileGate gate{kind, gate_up.panels() / 2, nullptr, down.cols(), 0};
+    TileGate gate{kind, gate_up.layout().panels() / 2, nullptr, down.cols(), 0};
     const TileLinear second(machine, tiles, rows, down);
     const uint64_t first_sums = TileLinear(machine, tiles, rows, gate_up, gate).sums_bytes();
     const uint64_t sums_bytes = std::max(first_sums, second.sums_bytes());

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "kernels/cpu_isa.hpp"
+#include "kernels/packed_matrix.hpp"
 #include "patchbay/abi/tensor.h"
 
 namespace patchbay::kernels {
@@ -51,62 +52,6 @@ struct Machine {
     Workers workers;
     Scratch* scratch = nullptr; // for one call at a time; nullptr: each allocates its own
     MatrixMemory* matrices = nullptr; // for packing; likewise
-};
-
-struct QuantisedSource { // w[r, c] = code · scale + offset, of column c / group: as pb_quant of patchbay/abi/device.h
-    pb_dtype dtype = PB_I8;         // I8, I4 or FP8, which has no offsets and no order
-    int64_t rows = 0, cols = 0;
-    const void* codes = nullptr;    // (rows, cols); of I4 a row takes ⌈cols / 2⌉ bytes
-    int64_t group = 0;              // 16, 32, 64 or 128
-    const float* scales = nullptr;  // (rows, ⌈cols / group⌉), finite
-    const float* offsets = nullptr; // the same, or nullptr
-    const int32_t* order = nullptr; // (cols), a permutation, or nullptr
-    const float* bias = nullptr;    // (rows), or nullptr
-};
-
-class QuantisedMatrix; // cpu/quantised_matrix.hpp
-
-// A weight (rows, cols) in panels of output columns, as linear() reads it: see docs/cpu-device.md. bf16 stays bf16, and
-// fp8 stays fp8 beside its scales.
-class PackedMatrix {
-  public:
-    static PackedMatrix pack(const Machine&, const QuantisedSource&); // throws std::bad_alloc
-    // `data` (rows, cols) and `bias` (rows, or nullptr) are of `dtype`, F32 or BF16; not used afterwards. Throws
-    // std::bad_alloc.
-    static PackedMatrix pack(const Machine&, pb_dtype dtype, int64_t rows, int64_t cols, const void* data,
-                             const void* bias);
-
-    int64_t rows() const { return rows_; }
-    int64_t cols() const { return cols_; }
-    uint64_t bytes() const;
-    void read_row(int64_t row, float* out) const; // out (cols)
-
-    // For the kernels.
-    const QuantisedMatrix* quantised() const { return quantised_.get(); } // of I8 and I4: the rest is empty
-    pb_dtype dtype() const { return dtype_; }
-    int64_t panels() const { return (rows_ + columns_ - 1) / columns_; }
-    int64_t columns() const { return columns_; } // of a panel
-    const uint8_t* panel(int64_t p) const { return memory_.get() + uint64_t(p) * panel_bytes_; }
-    uint64_t panel_bytes() const { return panel_bytes_; }
-    int64_t group() const { return group_; }              // of fp8: K that share a scale; else 0
-    uint64_t scale_bytes() const { return scale_bytes_; } // that a panel begins with
-    const float* bias() const { return bias_.get(); } // (panels · columns), padded with 0; nullptr: none
-
-  private:
-    PackedMatrix() = default;
-    void take_memory(const Machine&, uint64_t panel_bytes);
-    void take_bias(pb_dtype, const void*); // nullptr: none
-    uint64_t bias_bytes() const { return bias_ ? uint64_t(panels() * columns_) * sizeof(float) : 0; }
-    void pack_panel(int64_t p, const void* data);
-    void pack_fp8_panel(int64_t p, const QuantisedSource&);
-    void read_fp8_row(int64_t row, float* out) const;
-
-    pb_dtype dtype_ = PB_F32;
-    int64_t rows_ = 0, cols_ = 0, columns_ = 0, group_ = 0;
-    uint64_t panel_bytes_ = 0, scale_bytes_ = 0;
-    std::shared_ptr<uint8_t[]> memory_;
-    std::unique_ptr<float[]> bias_;
-    std::shared_ptr<const QuantisedMatrix> quantised_;
 };
 
 // The ops of patchbay/abi/device.h, f32; rows may be strided, the inner stride is 1.
