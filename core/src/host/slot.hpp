@@ -42,8 +42,8 @@ class Slot { // [the thread that steps]
     void take();                        // the next in line, which is due; from then on it is the candidate()
     const Component* candidate() const; // null: none was taken that has not entered yet
     void note_pause(uint64_t ns);       // for it, at a boundary at which it did not enter
-    // It gets the current one's state, which changes nothing else yet; a failure has a phase. Then it is turned away, or
-    // let in and on probation.
+    // It gets the current one's state, which changes nothing else yet; a failure has a phase. Then it is turned away,
+    // or let in and on probation.
     Result<> hand_over(std::string& phase);
     SwapRecord turn_away(uint64_t step, const std::string& phase, const std::string& reason);
     void let_in();
