@@ -139,7 +139,7 @@ void CpuAttention::append_kv(const AttentionBatch& batch, const KvPages& kv, con
                              const pb_tensor& v) const {
     const uint64_t key_size = key_bytes(shape_), head_size = head_bytes(shape_);
     const TileAttend* tiles = tile_attend_of(machine_.isa);
-    const auto write_bf16 = tiles ? tiles->write_token : table_of(machine_.isa).write_token;
+    const auto write_bf16 = tiles ? tiles->write_token : table_of(machine_.isa).attention.write_token;
     const int64_t dim = shape_.head_dim;
     const int64_t work = 4 * int64_t(shape_.kv_heads) * shape_.head_dim; // a token: strided writes are slow
     split_rows(machine_.workers, batch.token_count, work, [&](int64_t begin, int64_t end) {
@@ -189,7 +189,7 @@ AttendPart CpuAttention::part_of(const Call& call, const Tile& tile) const {
 
 void CpuAttention::attend_split(const Tile& tile, AttendPart& part, int64_t split, int64_t ahead,
                                 const AttendState& state) const {
-    const Table& table = table_of(machine_.isa);
+    const AttentionTable& table = table_of(machine_.isa).attention;
     part.begin = std::max(tile.begin, split * kSplit);
     part.end = std::min(tile.end, (split + 1) * kSplit);
     part.ahead = ahead;
@@ -201,7 +201,7 @@ void CpuAttention::attend_split(const Tile& tile, AttendPart& part, int64_t spli
 // Merges the tile's splits in ascending order. The first is taken as it is, which is what merging it into nothing
 // gives: so a row's bits do not depend on where its tile begins.
 void CpuAttention::finish_tile(const Call& call, const Tile& tile) {
-    const Table& table = table_of(machine_.isa);
+    const AttentionTable& table = table_of(machine_.isa).attention;
     constexpr size_t kFloats = size_t(kTileQueries) * (2 + kMaxHeadDim);
     alignas(64) float first[kFloats];
     alignas(64) float one[kFloats];
@@ -233,7 +233,7 @@ void CpuAttention::add_sinks(const Call& call, const Tile& tile, const AttendSta
     float weights[kTileQueries];
     for_rows(call.batch, tile,
              [&](int32_t i, int32_t, int32_t head) { weights[i] = call.kv.sinks[head] - all.most[i]; });
-    table_of(machine_.isa).exp(weights, weights, tile.count);
+    table_of(machine_.isa).rows.exp(weights, weights, tile.count);
     for (int32_t i = 0; i < tile.count; ++i) all.total[i] += weights[i];
 }
 

@@ -33,7 +33,7 @@ pb_tensor rows_of(pb_tensor t, int64_t begin, int64_t end) {
 }
 
 void multiply_laid(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const PackedMatrix& w) {
-    const Table& table = table_of(machine.isa);
+    const MatrixTable& table = table_of(machine.isa).matrices;
     const auto kernel = w.dtype() == PB_BF16  ? table.block_bf16
                         : w.dtype() == PB_FP8 ? table.block_fp8
                                               : table.block_f32;

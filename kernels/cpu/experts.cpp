@@ -17,7 +17,7 @@ float* row(const pb_tensor& t, int64_t i, int64_t j = 0) { // of (rows, n) or (r
 
 void top_k(const Machine& machine, const pb_tensor& ids, const pb_tensor& weights, const pb_tensor& logits,
            Normalise normalise) {
-    const Table& table = table_of(machine.isa);
+    const RowTable& table = table_of(machine.isa).rows;
     const int64_t k = ids.shape[1], n = logits.shape[1];
     split_rows(machine.workers, logits.shape[0], 16 * n, [&](int64_t begin, int64_t end) {
         std::vector<float> p(static_cast<size_t>(n));
@@ -87,7 +87,7 @@ void expert_linear(const Machine& machine, Scratch& rows_of, const pb_tensor& ou
 }
 
 void weighted_sum(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const pb_tensor& weights) {
-    const Table& table = table_of(machine.isa);
+    const RowTable& table = table_of(machine.isa).rows;
     const int64_t k = x.shape[1], n = x.shape[2];
     split_rows(machine.workers, x.shape[0], 2 * k * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) {

@@ -28,7 +28,7 @@ double measure_reread(const Machine& machine, uint64_t (*now_ns)(void* ctx), voi
     const int64_t tasks = machine.workers.threads;
     const AlignedBytes memory = allocate_aligned(uint64_t(tasks * part) * sizeof(float));
     auto* const from = reinterpret_cast<float*>(memory.get());
-    const Table& table = table_of(machine.isa);
+    const LimitTable& table = table_of(machine.isa).limits;
     run_tasks(machine.workers, tasks,
               [&](int64_t i) { std::memset(from + i * part, 0, size_t(part) * sizeof(float)); });
     return best_rate(now_ns, ctx, [&] {
@@ -54,7 +54,7 @@ double measure_read(const Machine& machine, uint64_t (*now_ns)(void* ctx), void*
     const int64_t pieces = std::max<int64_t>(elements / kPiece, 1);
     const AlignedBytes memory = allocate_aligned(uint64_t(pieces * kPiece) * sizeof(float));
     auto* const from = reinterpret_cast<float*>(memory.get());
-    const Table& table = table_of(machine.isa);
+    const LimitTable& table = table_of(machine.isa).limits;
     // Each thread writes first what it is likely to read: pages lie near it then.
     run_tasks(machine.workers, pieces, [&](int64_t i) { std::memset(from + i * kPiece, 0, kPiece * sizeof(float)); });
     return best_rate(now_ns, ctx, [&] {
@@ -70,7 +70,7 @@ double measure_multiply_add(const Machine& machine, uint64_t (*now_ns)(void* ctx
     const TileTable* tiles = dtype == PB_BF16 ? tiles_of(machine.isa) : nullptr;
     const auto work = dtype == PB_I8 ? quantised_table(machine.isa, INT64_MAX, 8, 32).multiply_add
                       : tiles        ? tiles->multiply_add
-                                     : table_of(machine.isa).multiply_add;
+                                     : table_of(machine.isa).limits.multiply_add;
     const int64_t tasks = machine.workers.threads;
     int64_t rounds = 1000;
     std::unique_ptr<int64_t[]> done(new int64_t[size_t(tasks)]());

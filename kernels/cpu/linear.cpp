@@ -12,7 +12,7 @@ constexpr int64_t kPanelBlock = 4; // panels that the one-row kernel reads at on
 
 // Few rows in vectors: they wait for the weights.
 void linear_rows(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const PackedMatrix& w) {
-    const Table& table = table_of(machine.isa);
+    const MatrixTable& table = table_of(machine.isa).matrices;
     const auto kernel = w.dtype() == PB_BF16  ? table.linear_bf16
                         : w.dtype() == PB_FP8 ? table.linear_fp8
                                               : table.linear_f32;

@@ -19,7 +19,7 @@ void each_row(const Machine& machine, const pb_tensor& x, int64_t work, F&& f) {
 }  // namespace
 
 void rms_norm(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const float* w, float eps) {
-    const Table& table = table_of(machine.isa);
+    const RowTable& table = table_of(machine.isa).rows;
     const int64_t heads = x.rank == 3 ? x.shape[1] : 1, n = x.shape[x.rank - 1];
     split_rows(machine.workers, x.shape[0], heads * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t)
@@ -30,7 +30,7 @@ void rms_norm(const Machine& machine, const pb_tensor& out, const pb_tensor& x, 
 
 void add_rms_norm(const Machine& machine, const pb_tensor& out, const pb_tensor& residual, const pb_tensor& x,
                   const float* w, float eps) {
-    const Table& table = table_of(machine.isa);
+    const RowTable& table = table_of(machine.isa).rows;
     const int64_t n = x.shape[1];
     split_rows(machine.workers, x.shape[0], 2 * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) {
@@ -42,7 +42,7 @@ void add_rms_norm(const Machine& machine, const pb_tensor& out, const pb_tensor&
 
 void rope(const Machine& machine, const pb_tensor& x, const int32_t* positions, const float* inv_freq, int64_t half,
           float scale) {
-    const Table& table = table_of(machine.isa);
+    const RowTable& table = table_of(machine.isa).rows;
     split_rows(machine.workers, x.shape[0], x.shape[1] * half * 4, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t)
             table.rope(row(x, t), x.shape[1], x.strides[1], float(positions[t]), inv_freq, half, scale);
@@ -50,7 +50,7 @@ void rope(const Machine& machine, const pb_tensor& x, const int32_t* positions, 
 }
 
 void silu_mul(const Machine& machine, const pb_tensor& out, const pb_tensor& gate_up) {
-    const Table& table = table_of(machine.isa);
+    const ActivationTable& table = table_of(machine.isa).activations;
     const int64_t n = out.shape[1];
     split_rows(machine.workers, out.shape[0], 4 * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) table.silu_mul(row(out, t), row(gate_up, t), row(gate_up, t) + n, n);
@@ -58,7 +58,7 @@ void silu_mul(const Machine& machine, const pb_tensor& out, const pb_tensor& gat
 }
 
 void add(const Machine& machine, const pb_tensor& a, const pb_tensor& b) {
-    const Table& table = table_of(machine.isa);
+    const RowTable& table = table_of(machine.isa).rows;
     const int64_t heads = a.rank == 3 ? a.shape[1] : 1, n = a.shape[a.rank - 1];
     split_rows(machine.workers, a.shape[0], heads * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t)
@@ -83,7 +83,7 @@ void gather_rows(const Machine& machine, const pb_tensor& out, const pb_tensor& 
 
 void layer_norm(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const float* w, const float* b,
                 float eps) {
-    const Table& table = table_of(machine.isa);
+    const RowTable& table = table_of(machine.isa).rows;
     const int64_t n = x.shape[1];
     split_rows(machine.workers, x.shape[0], 2 * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) table.layer_norm(row(out, t), row(x, t), w, b, n, eps);
@@ -91,7 +91,7 @@ void layer_norm(const Machine& machine, const pb_tensor& out, const pb_tensor& x
 }
 
 void gelu_tanh_mul(const Machine& machine, const pb_tensor& out, const pb_tensor& gate_up) {
-    const Table& table = table_of(machine.isa);
+    const ActivationTable& table = table_of(machine.isa).activations;
     const int64_t n = out.shape[1];
     split_rows(machine.workers, out.shape[0], 4 * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) table.gelu_tanh_mul(row(out, t), row(gate_up, t), row(gate_up, t) + n, n);
@@ -99,12 +99,12 @@ void gelu_tanh_mul(const Machine& machine, const pb_tensor& out, const pb_tensor
 }
 
 void gelu_tanh(const Machine& machine, const pb_tensor& x) {
-    const Table& table = table_of(machine.isa);
+    const ActivationTable& table = table_of(machine.isa).activations;
     each_row(machine, x, 4, [&](float* values, int64_t n) { table.gelu_tanh(values, n); });
 }
 
 void gelu_erf_mul(const Machine& machine, const pb_tensor& out, const pb_tensor& gate_up) {
-    const Table& table = table_of(machine.isa);
+    const ActivationTable& table = table_of(machine.isa).activations;
     const int64_t n = out.shape[1];
     split_rows(machine.workers, out.shape[0], 6 * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) table.gelu_erf_mul(row(out, t), row(gate_up, t), row(gate_up, t) + n, n);
@@ -112,7 +112,7 @@ void gelu_erf_mul(const Machine& machine, const pb_tensor& out, const pb_tensor&
 }
 
 void swiglu_oai(const Machine& machine, const pb_tensor& out, const pb_tensor& gate_up, float alpha, float limit) {
-    const Table& table = table_of(machine.isa);
+    const ActivationTable& table = table_of(machine.isa).activations;
     const int64_t n = out.shape[1];
     split_rows(machine.workers, out.shape[0], 4 * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t)
@@ -121,12 +121,12 @@ void swiglu_oai(const Machine& machine, const pb_tensor& out, const pb_tensor& g
 }
 
 void silu(const Machine& machine, const pb_tensor& x) {
-    const Table& table = table_of(machine.isa);
+    const ActivationTable& table = table_of(machine.isa).activations;
     each_row(machine, x, 4, [&](float* values, int64_t n) { table.silu(values, n); });
 }
 
 void gelu_erf(const Machine& machine, const pb_tensor& x) {
-    const Table& table = table_of(machine.isa);
+    const ActivationTable& table = table_of(machine.isa).activations;
     each_row(machine, x, 6, [&](float* values, int64_t n) { table.gelu_erf(values, n); });
 }
 
@@ -138,30 +138,30 @@ void sigmoid_mul(const Machine& machine, const pb_tensor& x, const pb_tensor& ga
         for (int64_t t = begin; t < end; ++t) {
             if (one) {
                 float factor = 1;
-                table.sigmoid_mul(&factor, row(gate, t), 1);
-                table.scale(row(x, t), factor, n);
+                table.activations.sigmoid_mul(&factor, row(gate, t), 1);
+                table.rows.scale(row(x, t), factor, n);
             } else {
-                table.sigmoid_mul(row(x, t), row(gate, t), n);
+                table.activations.sigmoid_mul(row(x, t), row(gate, t), n);
             }
         }
     });
 }
 
 void relu(const Machine& machine, const pb_tensor& x) {
-    const Table& table = table_of(machine.isa);
+    const ActivationTable& table = table_of(machine.isa).activations;
     each_row(machine, x, 1, [&](float* values, int64_t n) { table.relu(values, n); });
 }
 
 void scale(const Machine& machine, const pb_tensor& x, float factor) {
-    const Table& table = table_of(machine.isa);
+    const RowTable& table = table_of(machine.isa).rows;
     each_row(machine, x, 1, [&](float* values, int64_t n) { table.scale(values, factor, n); });
 }
 
 void soft_cap(const Machine& machine, const pb_tensor& x, float cap) {
-    const Table& table = table_of(machine.isa);
+    const RowTable& table = table_of(machine.isa).rows;
     each_row(machine, x, 4, [&](float* values, int64_t n) { table.soft_cap(values, cap, n); });
 }
 
-void exp(Isa isa, float* out, const float* x, int64_t n) { table_of(isa).exp(out, x, n); }
+void exp(Isa isa, float* out, const float* x, int64_t n) { table_of(isa).rows.exp(out, x, n); }
 
 }  // namespace patchbay::kernels

@@ -17,7 +17,7 @@ PackedMatrix PackedMatrix::pack(const Machine& machine, pb_dtype dtype, int64_t 
                                 const void* bias) {
     const TileTable* tiles = tiles_of(machine.isa);
     const int64_t depth = dtype != PB_BF16 ? 1 : tiles ? tiles->depth : 2;
-    PackedMatrix m(plain_panels(dtype, rows, cols, table_of(machine.isa).panel_columns, depth));
+    PackedMatrix m(plain_panels(dtype, rows, cols, table_of(machine.isa).matrices.panel_columns, depth));
     m.fill(machine, [&](int64_t p, uint8_t* to) { pack_panel(m.layout_, p, data, to); });
     m.take_bias(dtype, bias);
     return m;
@@ -30,8 +30,8 @@ PackedMatrix PackedMatrix::pack(const Machine& machine, const QuantisedSource& s
         return m;
     }
     const TileTable* tiles = tiles_of(machine.isa);
-    PackedMatrix m(fp8_panels(source.rows, source.cols, table_of(machine.isa).panel_columns, tiles ? tiles->depth : 1,
-                              source.group));
+    PackedMatrix m(fp8_panels(source.rows, source.cols, table_of(machine.isa).matrices.panel_columns,
+                              tiles ? tiles->depth : 1, source.group));
     m.fill(machine, [&](int64_t p, uint8_t* to) { pack_fp8_panel(m.layout_, p, source, to); });
     m.take_bias(PB_F32, source.bias);
     return m;

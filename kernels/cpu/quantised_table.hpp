@@ -47,7 +47,7 @@ struct QuantisedTable {
     void (*quantise)(const QuantisingPart&);
     void (*linear)(const QuantisedPart&);
     int64_t (*scratch_bytes)(const QuantisedRows&, uint32_t bits); // nullptr: none
-    int64_t (*multiply_add)(int64_t rounds); // of codes of 8 bits; as in Table
+    int64_t (*multiply_add)(int64_t rounds); // of codes of 8 bits; as in LimitTable
 };
 
 extern const QuantisedTable kPlainQuantised;

@@ -28,7 +28,7 @@ void each_state(const Machine& machine, const States& states, int64_t parts, F&&
 void causal_conv_silu(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const float* w,
                       const float* bias, int64_t width, const States& states) {
     constexpr int64_t kChannels = 512; // of a task
-    const Table& table = table_of(machine.isa);
+    const RecurrentTable& table = table_of(machine.isa).recurrent;
     const int64_t n = x.shape[1], parts = (n + kChannels - 1) / kChannels;
     each_state(machine, states, parts, [&](int64_t first, int64_t rows, float* tail, bool is_first, int64_t part) {
         const int64_t from = part * kChannels;
@@ -50,7 +50,7 @@ void causal_conv_silu(const Machine& machine, const pb_tensor& out, const pb_ten
 void ssm_scan(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const pb_tensor& dt,
               const pb_tensor& b, const pb_tensor& c, const Scan& scan, const States& states) {
     constexpr int64_t kRows = 64; // whose steps are known at a time
-    const Table& table = table_of(machine.isa);
+    const RecurrentTable& table = table_of(machine.isa).recurrent;
     const int64_t heads = x.shape[1], dim = x.shape[2], n = b.shape[2], heads_a_group = heads / b.shape[1];
     each_state(machine, states, heads, [&](int64_t first, int64_t rows, float* state, bool is_first_chunk, int64_t h) {
         const float rate = -std::exp(scan.a_log[h]);

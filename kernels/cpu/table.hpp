@@ -26,7 +26,7 @@ struct LinearPart { // out (rows, width) = x (rows, cols) · panels + bias
 
 struct LinearBlock { // the same for many rows, over a part of K
     const float* x;        // tiles of rows as lay_rows() lays them, one after another
-    int64_t height;        // of a tile: even, 4 to Table::block_rows
+    int64_t height;        // of a tile: even, 4 to MatrixTable::block_rows
     int64_t rows, cols;    // rows: the last tile may have fewer
     int64_t begin, end;    // of K; begin is even. From 0 on sums start at 0, else at the values in `out`.
     const void* panels;
@@ -40,7 +40,7 @@ struct LinearBlock { // the same for many rows, over a part of K
 // f(gate) · up of a gated MLP, as rows of x that round_rows() has laid.
 enum class TileGateKind : int32_t { kNone, kSilu, kGeluTanh };
 struct TileGate {
-    TileGateKind kind;     // with the bits of Table::silu_mul and gelu_tanh_mul; kNone: no gated MLP
+    TileGateKind kind;     // with the bits of silu_mul and gelu_tanh_mul; kNone: no gated MLP
     int64_t up_panels;     // from a gate's panel to its up's
     uint16_t* out;         // of the first row, at K 0
     int64_t depth, step;   // of out; `depth`s of K before the first panel's columns
@@ -129,7 +129,7 @@ struct ScanPart { // rows of one sequence, one head
 
 constexpr int64_t kFewLinearRows = 4;
 
-struct Table {
+struct MatrixTable {
     int32_t panel_columns;
     void (*linear_f32)(const LinearPart&); // of at most kFewLinearRows rows
     void (*linear_bf16)(const LinearPart&);
@@ -140,13 +140,9 @@ struct Table {
     void (*block_bf16)(const LinearBlock&);
     void (*block_fp8)(const LinearBlock&);
     int32_t block_rows; // maximum for a tile
-    void (*rms_norm)(float* out, const float* x, const float* w, int64_t n, float eps);
-    void (*add)(float* a, const float* b, int64_t n);
-    void (*silu_mul)(float* out, const float* gate, const float* up, int64_t n);
-    // one token: x (heads, ≥ 2 half), heads `head_stride` apart
-    void (*rope)(float* x, int64_t heads, int64_t head_stride, float position, const float* inv_freq, int64_t half,
-                 float scale);
-    void (*exp)(float* out, const float* x, int64_t n);
+};
+
+struct AttentionTable {
     void (*attend_f32)(const AttendPart&, const AttendState&);
     void (*attend_bf16)(const AttendPart&, const AttendState&);
     void (*attend_int8)(const AttendPart&, const AttendState&);
@@ -156,23 +152,50 @@ struct Table {
     void (*divide)(float* out, const float* a, float by, int64_t n);
     // Of bf16: one token's k and v (dim) to its lane of a group of keys and its half, 0 or 1, of a pair of values.
     void (*write_token)(uint16_t* keys, uint16_t* values, int half, const float* k, const float* v, int64_t dim);
+};
+
+struct RowTable { // one row of n values
+    void (*rms_norm)(float* out, const float* x, const float* w, int64_t n, float eps);
     void (*layer_norm)(float* out, const float* x, const float* w, const float* b, int64_t n, float eps);
-    void (*gelu_tanh)(float* x, int64_t n);
-    void (*gelu_tanh_mul)(float* out, const float* gate, const float* up, int64_t n);
-    void (*relu)(float* x, int64_t n);
+    // one token: x (heads, ≥ 2 half), heads `head_stride` apart
+    void (*rope)(float* x, int64_t heads, int64_t head_stride, float position, const float* inv_freq, int64_t half,
+                 float scale);
+    void (*add)(float* a, const float* b, int64_t n);
+    void (*add_scaled)(float* a, const float* b, float factor, int64_t n); // a += b · factor
     void (*scale)(float* x, float factor, int64_t n);
     void (*soft_cap)(float* x, float cap, int64_t n);
-    void (*add_scaled)(float* a, const float* b, float factor, int64_t n); // a += b · factor
-    void (*conv_silu)(const ConvPart&);
-    void (*scan)(const ScanPart&);
+    void (*exp)(float* out, const float* x, int64_t n);
+};
+
+struct ActivationTable { // of one row of n values; those named *_mul: f(gate) · up
+    void (*relu)(float* x, int64_t n);
     void (*silu)(float* x, int64_t n);
+    void (*silu_mul)(float* out, const float* gate, const float* up, int64_t n);
+    void (*gelu_tanh)(float* x, int64_t n);
+    void (*gelu_tanh_mul)(float* out, const float* gate, const float* up, int64_t n);
     void (*gelu_erf)(float* x, int64_t n);
     void (*gelu_erf_mul)(float* out, const float* gate, const float* up, int64_t n);
     void (*sigmoid_mul)(float* x, const float* gate, int64_t n); // x / (1 + e^−gate)
     void (*swiglu_oai)(float* out, const float* gate, const float* up, int64_t n, float alpha, float limit);
-    // For measuring what the machine can do, not for results.
+};
+
+struct RecurrentTable {
+    void (*conv_silu)(const ConvPart&);
+    void (*scan)(const ScanPart&);
+};
+
+struct LimitTable { // for measuring what the machine can do, not for results
     float (*read)(const float* from, int64_t n);       // every element; n is a multiple of 64
     int64_t (*multiply_add)(int64_t rounds);           // in registers; returns the multiply-adds done
+};
+
+struct Table { // of a level
+    MatrixTable matrices;
+    AttentionTable attention;
+    RowTable rows;
+    ActivationTable activations;
+    RecurrentTable recurrent;
+    LimitTable limits;
 };
 
 // Matrix products in tiles of bf16; fp8 becomes bf16 on its way.
@@ -184,7 +207,7 @@ struct TileTable {
     int64_t near_depth; // of K; more is computed in parts
     int64_t (*near_rows)(int64_t depth); // that stay in the cache while panels stream past
     int64_t (*sums_floats)(const TilePart&); // by rows, depth, panel, panel_count and gate
-    int64_t (*multiply_add)(int64_t rounds); // of tiles that are loaded from the first-level cache; as in Table
+    int64_t (*multiply_add)(int64_t rounds); // of tiles that are loaded from the first-level cache; as in LimitTable
 };
 
 // Attention over pages of bf16 or codes in tiles of bf16, of up to kTileQueries queries.
