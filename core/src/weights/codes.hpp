@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -47,6 +48,8 @@ class CodeSource {  // of a matrix (rows, cols), cut as a rank needs it
     // Column c stands for column order()[c] of the matrix; empty: for c.
     virtual std::span<const int32_t> order() const { return {}; }
 };
+
+using CodeSources = std::vector<std::shared_ptr<const CodeSource>>; // of the parts of a weight
 
 struct CodeTarget {  // memory for a matrix
     CodeForm form;   // that holds the source's

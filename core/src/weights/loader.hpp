@@ -14,14 +14,13 @@
 #include "base/thread_pool.hpp"
 #include "patchbay/abi/model.h"
 #include "weights/checkpoint.hpp"
-#include "weights/codes.hpp"
 #include "weights/packed_linear.hpp"
+#include "weights/piece.hpp"
+#include "weights/stored_tensors.hpp"
 
 namespace patchbay::weights {
 
-struct Piece;
 struct Share;
-using CodeSources = std::vector<std::shared_ptr<const CodeSource>>;
 
 // Memory that is not zeroed, and not copied when it grows.
 class LoadMemory {
@@ -89,11 +88,6 @@ class WeightSource {
 
   private:
     WeightSource() = default;
-    std::string stored_name(const std::string& name) const;
-    Result<> check(const Piece&) const;
-    Result<> find_scales(Piece&) const;
-    Result<Share> share(const pb_weight_spec&, uint32_t rank, uint32_t size) const;
-    std::optional<std::string> packed_module(const std::string& name) const;
     Result<CodeSources> code_sources(const Share&, const WeightForm&) const;
     std::vector<float> to_add(const Share&, float offset) const;
     Result<LoadedWeight> load_real(const Share&, pb_dtype, float offset, LoadMemory) const;
@@ -101,10 +95,9 @@ class WeightSource {
     Result<LoadedWeight> outline(const pb_weight_spec&, const Share&, const WeightForm&, LoadMemory) const;
     void read(const Piece&, pb_dtype wanted, std::byte* target, ThreadPool*) const;
 
-    std::shared_ptr<const Checkpoint> checkpoint_; // null: dummy, or shapes only
+    StoredTensors stored_;   // without a checkpoint: dummy, or shapes only
     enum class Numbers { kSome, kNone } numbers_ = Numbers::kSome;
-    int64_t vocab_size_ = 0;                       // of shapes only
-    std::optional<PackedFormat> packed_;
+    int64_t vocab_size_ = 0; // of shapes only
     uint64_t seed_ = 0;
     ThreadPool* pool_ = nullptr;
 };

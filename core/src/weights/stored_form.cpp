@@ -26,23 +26,24 @@ std::string dtype_said(const FlatConfig& config) { // empty: none
 }  // namespace
 
 Result<pb_dtype> WeightSource::native_dtype(const FlatConfig& config) const {
-    if (checkpoint_) {
-        const auto stored = main_encoding(*checkpoint_);
+    if (const Checkpoint* checkpoint = stored_.checkpoint()) {
+        const auto stored = main_encoding(*checkpoint);
         if (!stored) return fail("the checkpoint holds no f32, bf16 or f16 tensor");
-        return packed_ || *stored != Encoding::kF32 ? PB_BF16 : PB_F32;
+        return stored_.packed() || *stored != Encoding::kF32 ? PB_BF16 : PB_F32;
     }
     const std::string said = dtype_said(config);
-    return packed_ || said == "bfloat16" || said == "float16" ? PB_BF16 : PB_F32;
+    return stored_.packed() || said == "bfloat16" || said == "float16" ? PB_BF16 : PB_F32;
 }
 
 bool WeightSource::stores_f16(const FlatConfig& config) const {
-    if (packed_) return false;
-    return checkpoint_ ? main_encoding(*checkpoint_) == Encoding::kF16 : dtype_said(config) == "float16";
+    if (stored_.packed()) return false;
+    if (const Checkpoint* checkpoint = stored_.checkpoint()) return main_encoding(*checkpoint) == Encoding::kF16;
+    return dtype_said(config) == "float16";
 }
 
 std::string WeightSource::stored_quantization() const {
-    if (packed_) return packed_->name();
-    const auto stored = checkpoint_ ? main_encoding(*checkpoint_) : std::nullopt;
+    if (stored_.packed()) return stored_.packed()->name();
+    const auto stored = stored_.checkpoint() ? main_encoding(*stored_.checkpoint()) : std::nullopt;
     return stored && in_blocks(*stored) ? facts_of(*stored).name : "none";
 }
 

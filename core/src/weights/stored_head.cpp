@@ -20,14 +20,16 @@ bool says(const FlatConfig& config, const std::string& key, const char* value) {
 }  // namespace
 
 Result<bool> WeightSource::stores_own_head() const {
+    const Checkpoint* const checkpoint = stored_.checkpoint();
+    if (!checkpoint) return false;
     std::string head, table;
-    for (const std::string& name : checkpoint_ ? checkpoint_->names() : std::vector<std::string>()) {
+    for (const std::string& name : checkpoint->names()) {
         if (name.ends_with("lm_head.weight")) head = name;
         if (name.ends_with("embed_tokens.weight") || name.ends_with("wte.weight")) table = name;
     }
     if (head.empty() || table.empty()) return false;
-    PB_TRY(const TensorView of_head, checkpoint_->tensor(head));
-    PB_TRY(const TensorView of_table, checkpoint_->tensor(table));
+    PB_TRY(const TensorView of_head, checkpoint->tensor(head));
+    PB_TRY(const TensorView of_table, checkpoint->tensor(table));
     return !same_numbers(of_head, of_table);
 }
 
