@@ -7,7 +7,12 @@
 
 namespace patchbay {
 
-pb_graph* Graphs::end() {
+void Graphs::graph_begin() {
+    gpu_.use();
+    gpu_.begin_capture();
+}
+
+pb_graph* Graphs::graph_end() {
     if (!steps_.faulty()) steps_.before_op("the end of a capture");
     cudaGraph_t recorded = nullptr;
     const cudaError_t ended = gpu_.end_capture(recorded);
@@ -30,12 +35,12 @@ pb_graph* Graphs::end() {
     return graph.release();
 }
 
-void Graphs::launch(pb_graph* graph) {
+void Graphs::graph_launch(pb_graph* graph) {
     if (steps_.faulty()) return;
     check_cuda(cudaGraphLaunch(graph->exec, gpu_.stream()), "cudaGraphLaunch");
 }
 
-void Graphs::release(pb_graph* graph) noexcept {
+void Graphs::graph_free(pb_graph* graph) noexcept {
     if (!graph) return;
     gpu_.use_if_it_goes();
     cudaGraphExecDestroy(graph->exec);

@@ -17,11 +17,12 @@ class Graphs {
   public:
     Graphs(Gpu& gpu, Steps& steps) : gpu_(gpu), steps_(steps) {}
 
-    // Throw Error.
-    void begin() { gpu_.begin_capture(); }
-    pb_graph* end(); // for release()
-    void launch(pb_graph*);
-    void release(pb_graph*) noexcept;
+    // As sdk/device.hpp wants them. Throw Error, unless they are noexcept.
+    void graph_begin();
+    pb_graph* graph_end(); // for graph_free()
+    void graph_launch(pb_graph*);
+    void graph_free(pb_graph*) noexcept;
+    uint64_t graph_bytes(const pb_graph* graph) const noexcept { return graph->bytes; }
 
   private:
     Gpu& gpu_;

@@ -34,16 +34,18 @@ Steps::~Steps() {
     }
 }
 
-void Steps::begin() {
+void Steps::begin_step() {
+    gpu_.use();
     fault_.clear();
     copies_.drop_started();
 }
 
-void Steps::submit() {
+void Steps::submit_step() {
+    gpu_.use();
     if (!faulty()) before_op("the step's end");
     // In order with the kernels: the next step may have begun by the time that the host looks.
     auto found = std::make_unique<int32_t>(0);
-    copy_later(found.get(), kernel_fault(), sizeof *found);
+    copies_.start(found.get(), kernel_fault(), sizeof *found);
     check_cuda(cudaMemsetAsync(kernel_fault(), 0, sizeof *found, gpu_.stream()), "cudaMemsetAsync");
     cudaEvent_t done = nullptr;
     check_cuda(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "an event");
@@ -56,18 +58,24 @@ void Steps::submit() {
     check_cuda(recorded, "the end of a step");
 }
 
-void Steps::wait() {
+void Steps::wait_step() {
+    gpu_.use();
     if (in_flight_.empty()) throw Error(PB_INVALID, "no step is in flight");
     const InFlight step = std::move(in_flight_.front());
     in_flight_.pop_front();
     finish(step);
 }
 
-void Steps::end() {
-    submit();
+void Steps::end_step() {
+    submit_step();
     const InFlight step = std::move(in_flight_.back());
     in_flight_.pop_back();
     finish(step);
+}
+
+void Steps::to_host_async(void* to, const void* from, uint64_t bytes) {
+    gpu_.use();
+    copies_.start(to, from, bytes);
 }
 
 void Steps::finish(const InFlight& step) {

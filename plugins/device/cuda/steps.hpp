@@ -18,12 +18,12 @@ class Steps {
     Steps(const Steps&) = delete;
     Steps& operator=(const Steps&) = delete;
 
-    // Throw Error; wait() and end() that of their step.
-    void begin();
-    void submit();
-    void wait(); // for the oldest in flight
-    void end();  // submits and waits; those before it are still to be waited for
-    void copy_later(void* to, const void* from, uint64_t bytes) { copies_.start(to, from, bytes); }
+    // As sdk/device.hpp wants them. Throw Error; wait_step() and end_step() that of their step.
+    void begin_step();
+    void submit_step();
+    void wait_step(); // for the oldest in flight
+    void end_step();  // submits and waits; those before it are still to be waited for
+    void to_host_async(void* to, const void* from, uint64_t bytes);
 
     const std::string& fault() const { return fault_; } // of this step; ops after it do nothing
     bool faulty() const { return !fault_.empty(); }

@@ -28,24 +28,24 @@ class GraphsTest : public DeviceCase {
 };
 
 TEST_F(GraphsTest, AreDoneOnceALaunch) {
-    graphs_.begin();
+    graphs_.graph_begin();
     add_one();
-    pb_graph* const graph = graphs_.end();
+    pb_graph* const graph = graphs_.graph_end();
     gpu_.wait();
     EXPECT_EQ(done_, 0);
     EXPECT_EQ(graph->bytes, uint64_t{1} << 16);
-    graphs_.launch(graph);
-    graphs_.launch(graph);
+    graphs_.graph_launch(graph);
+    graphs_.graph_launch(graph);
     gpu_.wait();
     EXPECT_EQ(done_, 2);
-    graphs_.release(graph);
-    graphs_.release(nullptr);
+    graphs_.graph_free(graph);
+    graphs_.graph_free(nullptr);
 }
 
 TEST_F(GraphsTest, OfAStepWithAFaultAreNone) {
-    graphs_.begin();
+    graphs_.graph_begin();
     steps_.set_fault("rope: 3 columns");
-    const Refusal r = refusal([&] { graphs_.end(); });
+    const Refusal r = refusal([&] { graphs_.graph_end(); });
     EXPECT_EQ(r.status, PB_FAILED);
     EXPECT_EQ(r.text, "capturing: rope: 3 columns");
     EXPECT_EQ(fake_.graphs, 0);
@@ -53,23 +53,23 @@ TEST_F(GraphsTest, OfAStepWithAFaultAreNone) {
 }
 
 TEST_F(GraphsTest, OneThatCannotBeMadeLeavesNothing) {
-    graphs_.begin();
+    graphs_.graph_begin();
     add_one();
     fake_.graphs_made = cudaErrorMemoryAllocation;
-    EXPECT_THAT(refusal([&] { graphs_.end(); }).text, HasSubstr("cudaGraphInstantiate: out of memory"));
+    EXPECT_THAT(refusal([&] { graphs_.graph_end(); }).text, HasSubstr("cudaGraphInstantiate: out of memory"));
     gpu_.wait();
     EXPECT_EQ(done_, 0);
 }
 
 TEST_F(GraphsTest, AreNotLaunchedAfterAFault) {
-    graphs_.begin();
+    graphs_.graph_begin();
     add_one();
-    pb_graph* const graph = graphs_.end();
+    pb_graph* const graph = graphs_.graph_end();
     steps_.set_fault("linear");
-    graphs_.launch(graph);
+    graphs_.graph_launch(graph);
     gpu_.wait();
     EXPECT_EQ(done_, 0);
-    graphs_.release(graph);
+    graphs_.graph_free(graph);
 }
 
 TEST_F(GraphsTest, ACapturedStepMayTakeMemoryAndMakeATable) {
@@ -77,16 +77,16 @@ TEST_F(GraphsTest, ACapturedStepMayTakeMemoryAndMakeATable) {
     one.matrix.rows = 5;
     two.matrix.rows = 6;
     const pb_weight* const experts[] = {&one, &two};
-    graphs_.begin();
+    graphs_.graph_begin();
     const GpuMemory memory(gpu_, 64);
     const kernels::cuda::DeviceMatrix* const table = experts_.table(experts, 2);
     EXPECT_EQ(table[0].rows, 5); // at once, whenever the graph is launched
     EXPECT_EQ(table[1].rows, 6);
-    pb_graph* const graph = graphs_.end();
-    graphs_.launch(graph);
+    pb_graph* const graph = graphs_.graph_end();
+    graphs_.graph_launch(graph);
     gpu_.wait();
     EXPECT_EQ(table[1].rows, 6);
-    graphs_.release(graph);
+    graphs_.graph_free(graph);
 }
 
 TEST_F(GraphsTest, ATableIsMadeOnceForAListOfExperts) {

@@ -22,10 +22,10 @@ class StepsTest : public DeviceCase, public testing::WithParamInterface<FakeGpu:
     }
     // A step that makes the GPU's number `value` and copies it to `to` when it is over.
     void submit(int value, int& to) {
-        steps_.begin();
+        steps_.begin_step();
         fake_.start(gpu_.stream(), [this, value] { *number() = value; });
-        steps_.copy_later(&to, number(), sizeof to);
-        steps_.submit();
+        steps_.to_host_async(&to, number(), sizeof to);
+        steps_.submit_step();
     }
     int* number() { return static_cast<int*>(number_.data()); }
 
@@ -40,10 +40,10 @@ TEST_P(StepsTest, CopiesComeWithTheirOwnStep) {
     submit(1, first);
     submit(2, second);
     EXPECT_EQ(first, 0);
-    steps_.wait();
+    steps_.wait_step();
     EXPECT_EQ(first, 1);
     EXPECT_EQ(second, 0) << "though its work may be done";
-    steps_.wait();
+    steps_.wait_step();
     EXPECT_EQ(second, 2);
 }
 
@@ -51,7 +51,7 @@ TEST_P(StepsTest, PinnedMemoryIsUsedAgain) {
     int to = 0;
     for (int i = 0; i < 20; ++i) {
         submit(i, to);
-        steps_.wait();
+        steps_.wait_step();
         EXPECT_EQ(to, i);
     }
     EXPECT_EQ(fake_.pinned.size(), 2u) << "one for the number, one for what kernels found";
@@ -62,50 +62,50 @@ TEST_P(StepsTest, AKernelsFaultIsThatOfItsStep) {
     kernel_finds(KernelFault::kEmbeddingId);
     submit(1, first);
     submit(2, second);
-    const Refusal r = refusal([&] { steps_.wait(); });
+    const Refusal r = refusal([&] { steps_.wait_step(); });
     EXPECT_EQ(r.status, PB_INVALID);
     EXPECT_EQ(r.text, "embedding: an id is outside the table");
-    steps_.wait();
+    steps_.wait_step();
     EXPECT_EQ(second, 2);
 }
 
 TEST_P(StepsTest, AFaultOfTheHostIsThatOfItsStep) {
-    steps_.begin();
+    steps_.begin_step();
     steps_.set_fault("linear: x has 3 columns");
     EXPECT_TRUE(steps_.faulty());
-    EXPECT_EQ(refusal([&] { steps_.end(); }).text, "linear: x has 3 columns");
-    steps_.begin();
+    EXPECT_EQ(refusal([&] { steps_.end_step(); }).text, "linear: x has 3 columns");
+    steps_.begin_step();
     EXPECT_FALSE(steps_.faulty());
-    steps_.end();
+    steps_.end_step();
 }
 
 TEST_P(StepsTest, AKernelOfAnotherPluginThatDoesNotStartIsNoticedBeforeTheNextOp) {
-    steps_.begin();
+    steps_.begin_step();
     fake_.fail_to_start(cudaErrorIllegalAddress);
     steps_.before_op("linear");
     EXPECT_THAT(steps_.fault(), HasSubstr("another plugin's kernel, before linear: an illegal memory access"));
-    EXPECT_THROW(steps_.end(), Error);
-    steps_.begin();
+    EXPECT_THROW(steps_.end_step(), Error);
+    steps_.begin_step();
     fake_.fail_to_start(cudaErrorInvalidValue);
-    EXPECT_THAT(refusal([&] { steps_.end(); }).text, HasSubstr("before the step's end: invalid argument"));
+    EXPECT_THAT(refusal([&] { steps_.end_step(); }).text, HasSubstr("before the step's end: invalid argument"));
 }
 
 TEST_P(StepsTest, AnOpsOwnKernelIsNamed) {
-    steps_.begin();
+    steps_.begin_step();
     fake_.fail_to_start(cudaErrorInvalidValue);
     steps_.after_op("rope");
-    EXPECT_EQ(refusal([&] { steps_.end(); }).text, "rope: invalid argument");
+    EXPECT_EQ(refusal([&] { steps_.end_step(); }).text, "rope: invalid argument");
 }
 
 TEST_P(StepsTest, OfAGpuThatStoppedNothingIsCopied) {
     int to = 7;
     submit(1, to);
     fake_.work = cudaErrorIllegalAddress;
-    const Refusal r = refusal([&] { steps_.wait(); });
+    const Refusal r = refusal([&] { steps_.wait_step(); });
     EXPECT_EQ(r.status, PB_FAILED);
     EXPECT_THAT(r.text, HasSubstr("the GPU stopped in this step or before it (check_each_op names the op)"));
     EXPECT_EQ(to, 7);
-    EXPECT_THROW(steps_.end(), Error) << "it stays so";
+    EXPECT_THROW(steps_.end_step(), Error) << "it stays so";
     fake_.work = cudaSuccess; // for the destructors
 }
 
@@ -117,37 +117,37 @@ TEST_P(StepsTest, OneWhoseEndCannotBeMarkedIsNotInFlight) {
     fake_.records = cudaErrorIllegalAddress;
     EXPECT_THAT(refusal([&] { submit(1, to); }).text, HasSubstr("the end of a step: an illegal memory access"));
     fake_.records = cudaSuccess;
-    EXPECT_EQ(refusal([&] { steps_.wait(); }).status, PB_INVALID);
+    EXPECT_EQ(refusal([&] { steps_.wait_step(); }).status, PB_INVALID);
     EXPECT_EQ(to, 7);
     submit(2, to);
-    steps_.wait();
+    steps_.wait_step();
     EXPECT_EQ(to, 2);
 }
 
 TEST_P(StepsTest, WhatAGivenUpStepWouldHaveCopiedIsDropped) {
     int given_up = 7;
-    steps_.begin();
-    steps_.copy_later(&given_up, number(), sizeof given_up);
-    steps_.begin();
-    steps_.end();
+    steps_.begin_step();
+    steps_.to_host_async(&given_up, number(), sizeof given_up);
+    steps_.begin_step();
+    steps_.end_step();
     EXPECT_EQ(given_up, 7);
 }
 
 TEST_P(StepsTest, AStepMayEndBeforeThoseInFlightAreWaitedFor) {
     int first = 0, second = 0;
     submit(1, first);
-    steps_.begin();
+    steps_.begin_step();
     fake_.start(gpu_.stream(), [this] { *number() = 2; });
-    steps_.copy_later(&second, number(), sizeof second);
-    steps_.end();
+    steps_.to_host_async(&second, number(), sizeof second);
+    steps_.end_step();
     EXPECT_EQ(second, 2);
     EXPECT_EQ(first, 0);
-    steps_.wait();
+    steps_.wait_step();
     EXPECT_EQ(first, 1);
 }
 
 TEST_P(StepsTest, WithoutAStepInFlightThereIsNothingToWaitFor) {
-    EXPECT_EQ(refusal([&] { steps_.wait(); }).status, PB_INVALID);
+    EXPECT_EQ(refusal([&] { steps_.wait_step(); }).status, PB_INVALID);
 }
 
 TEST_P(StepsTest, ThoseLeftInFlightAreGivenBack) { // by the destructor, and counted by the fixture
