@@ -6,7 +6,7 @@
 #include <atomic>
 #include <thread>
 
-#include "engine/engine_metrics.hpp"
+#include "engine/metrics/engine_metrics.hpp"
 #include "paths.hpp"
 #include "serve/admin_client.hpp"
 #include "serve/temporary_folder.hpp"

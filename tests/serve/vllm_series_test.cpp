@@ -40,17 +40,17 @@ TEST_F(VllmSeriesTest, AllHaveTheLabelsOfTheModelAndTheEngine) {
 TEST_F(VllmSeriesTest, AStepSetsTheStateAndAddsToTheCounts) {
     StepSeries series(factory);
     engine::StepReport r;
-    r.running_requests = 3;
-    r.waiting_requests = 5;
-    r.total_pages = 8;
-    r.used_pages = 2;
-    r.prefix_query_tokens = 100;
-    r.prefix_hit_tokens = 60;
-    r.preemptions = 1;
-    r.scheduled_tokens = 40;
+    r.queues.running_requests = 3;
+    r.queues.waiting_requests = 5;
+    r.kv.total_pages = 8;
+    r.kv.used_pages = 2;
+    r.kv.prefix_query_tokens = 100;
+    r.kv.prefix_hit_tokens = 60;
+    r.preemption.preemptions = 1;
+    r.work.scheduled_tokens = 40;
     series.on_step(r);
-    r.running_requests = 2;
-    r.scheduled_tokens = 0; // no iteration of the model
+    r.queues.running_requests = 2;
+    r.work.scheduled_tokens = 0; // no iteration of the model
     series.on_step(r);
     EXPECT_EQ(value("num_requests_running"), 2);
     EXPECT_EQ(value("num_requests_waiting"), 5);
@@ -67,10 +67,10 @@ TEST_F(VllmSeriesTest, AStepSetsTheStateAndAddsToTheCounts) {
 TEST_F(VllmSeriesTest, DraftsAreCountedByPosition) {
     SpeculationSeries series(factory);
     engine::StepReport r;
-    r.drafted_at = {2, 1};
-    r.accepted_at = {2};
-    r.drafted_tokens = 3;
-    r.accepted_tokens = 2;
+    r.drafts.drafted_at = {2, 1};
+    r.drafts.accepted_at = {2};
+    r.drafts.drafted_tokens = 3;
+    r.drafts.accepted_tokens = 2;
     series.on_step(r);
     EXPECT_EQ(value("spec_decode_num_drafts_total"), 2);
     EXPECT_EQ(value("spec_decode_num_draft_tokens_total"), 3);

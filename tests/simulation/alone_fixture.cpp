@@ -19,7 +19,7 @@ Result<std::vector<RequestOutput>> Alone::run(Request r) {
     PB_CHECK(engine_->add_request(std::move(r)));
     while (engine_->has_unfinished()) {
         PB_TRY(const StepReport step, engine_->step());
-        if (step.preemptions > 0) return fail("a request that is alone is preempted");
+        if (step.preemption.preemptions > 0) return fail("a request that is alone is preempted");
     }
     return out;
 }

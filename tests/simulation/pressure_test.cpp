@@ -182,8 +182,8 @@ TEST_P(UnderPressure, EveryTextIsThatOfTheRequestAlone) {
             if (cases[i].abort_at == step) h.engine->abort(ids[i]);
         GetParam().between(h, step);
         const StepReport report = h.step();
-        preemptions += report.preemptions;
-        accepted += report.accepted_tokens;
+        preemptions += report.preemption.preemptions;
+        accepted += report.drafts.accepted_tokens;
         const auto sound = h.engine->audit();
         ASSERT_TRUE(sound) << "step " << step << ": " << sound.error();
     }

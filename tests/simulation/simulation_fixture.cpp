@@ -231,7 +231,7 @@ class Simulation final : execution::Script {
         // It keeps its contract in every probe, whose engines have other numbers of blocks.
         swap_to({"faulty", {{"fault", one_of({"throws", "unknown_id", "over_budget", "twice"})},
                             {"at", one_of({"1", "12"})},
-                            {"blocks", std::to_string(engine_->facts().num_blocks)}}});
+                            {"blocks", std::to_string(engine_->facts().kv.num_blocks)}}});
     }
 
     uint32_t chance(uint32_t what) { return draw(seed_, step_, Stream::kTest, 3 + what)[0]; } // no draw of the load's
@@ -242,7 +242,7 @@ class Simulation final : execution::Script {
         const bool with_policy = has_kv_policy_ && chance(1) % 3 > 0;
         if (with_policy && chance(2) % 4 == 0) {
             const char* const faults[] = {"throws_in_adopt", "throws_in_update", "throws_in_choose", "names_nothing"};
-            const std::string blocks = std::to_string(engine_->facts().num_blocks);
+            const std::string blocks = std::to_string(engine_->facts().kv.num_blocks);
             wanted.push_back({SwapSlot::kKvPolicy,
                               {"faulty", {{"fault", faults[chance(3) % 4]}, {"at", std::to_string(1 + chance(4) % 5)},
                                           {"blocks", blocks}}},
@@ -361,19 +361,19 @@ class Simulation final : execution::Script {
         const auto report = engine_->step();
         if (!report) return fail(report.error());
         Met& m = met();
-        m.preemptions += report->preemptions;
-        m.accepted += report->accepted_tokens;
-        m.by_branch += report->branch_tokens;
-        m.hits += report->prefix_hit_tokens;
-        m.bad_plans += report->plan_faults;
-        unsound_ |= report->plan_faults > 0;
-        m.proposer_faults += report->proposer_faults;
-        m.forked += report->forked;
-        m.trimmed += report->trimmed;
-        m.swapped_out += report->swapped_out;
-        m.swapped_in += report->swapped_in;
+        m.preemptions += report->preemption.preemptions;
+        m.accepted += report->drafts.accepted_tokens;
+        m.by_branch += report->drafts.branch_tokens;
+        m.hits += report->kv.prefix_hit_tokens;
+        m.bad_plans += report->calls.plan_faults;
+        unsound_ |= report->calls.plan_faults > 0;
+        m.proposer_faults += report->calls.proposer_faults;
+        m.forked += report->work.forked;
+        m.trimmed += report->work.trimmed;
+        m.swapped_out += report->preemption.swapped_out;
+        m.swapped_in += report->preemption.swapped_in;
         m.overlapped += report->sync_reason.empty();
-        m.recomputed_as_dearer += report->swap_fallbacks[static_cast<size_t>(SwapFallback::kDearer)];
+        m.recomputed_as_dearer += report->preemption.swap_fallbacks[static_cast<size_t>(SwapFallback::kDearer)];
         for (const host::SwapRecord& r : report->swaps) {
             m.swaps += r.state == host::SwapState::kCommitted;
             m.rolled_back += r.state == host::SwapState::kRolledBack;

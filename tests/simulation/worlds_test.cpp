@@ -156,7 +156,7 @@ TEST(Worlds, NobodyWaitsForBlocksThatOthersHold) {
             const View now = run.engine().view();
             const std::set<RequestId> known = queued;
             for (const pb_sequence& s : now.waiting) queued.insert(s.id);
-            if (now.report.admitted + now.report.preemptions + now.report.trimmed > 0) return;
+            if (now.report.work.admitted + now.report.preemption.preemptions + now.report.work.trimmed > 0) return;
             if (before.waiting.empty() || !known.contains(before.waiting[0].id)) return;
             uint32_t tokens = e.max_num_batched_tokens;
             for (const pb_plan_item& i : plan) tokens -= i.tokens;
@@ -294,7 +294,8 @@ TEST(Worlds, TakeTheStepsOfAPlainModel) {
         run.on_plan = [&](std::span<const pb_plan_item> plan) {
             for (const pb_plan_item& i : plan) steps.back()[i.id] = i.tokens;
         };
-        EXPECT_TRUE(run.play([&] { steps.emplace_back(); }, [&](const StepReport& r) { hits += r.prefix_hit_tokens; }));
+        const auto count = [&](const StepReport& r) { hits += r.kv.prefix_hit_tokens; };
+        EXPECT_TRUE(run.play([&] { steps.emplace_back(); }, count));
         EXPECT_EQ(steps.size(), expected.size());
         for (size_t i = 0; i < std::min(steps.size(), expected.size()); ++i)
             ASSERT_EQ(steps[i], expected[i]) << "step " << i;
@@ -327,9 +328,9 @@ TEST(Worlds, OrcaPreemptsNoRequest) {
         }
         Trial run(std::move(w));
         const auto look = [&](const StepReport& r) {
-            EXPECT_EQ(r.preemptions, 0u) << "in step " << r.step;
-            waited += r.waiting_requests > 0 && r.used_pages < r.total_pages;
-            forked += r.forked;
+            EXPECT_EQ(r.preemption.preemptions, 0u) << "in step " << r.step;
+            waited += r.queues.waiting_requests > 0 && r.kv.used_pages < r.kv.total_pages;
+            forked += r.work.forked;
         };
         EXPECT_TRUE(run.play([] {}, look));
     });

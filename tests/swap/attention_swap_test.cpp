@@ -15,7 +15,7 @@ constexpr SwapSlot kAttention = SwapSlot::kAttention;
 
 uint64_t recomputed(const Swapping& s) {
     uint64_t out = 0;
-    for (const StepReport& r : s.steps) out += r.preempted_tokens;
+    for (const StepReport& r : s.steps) out += r.preemption.preempted_tokens;
     return out;
 }
 

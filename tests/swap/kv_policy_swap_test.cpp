@@ -23,7 +23,7 @@ config::EngineConfig caching_engine() {
 
 uint64_t evictions(const Swapping& s) {
     uint64_t out = 0;
-    for (const StepReport& r : s.steps) out += r.chosen_evictions;
+    for (const StepReport& r : s.steps) out += r.kv.chosen_evictions;
     return out;
 }
 
@@ -46,7 +46,7 @@ TEST(KvPolicySwap, AtEveryBoundaryAmongPluginsAndBuildsLeavesEveryTextAsItIs) {
     EXPECT_EQ(s.texts, alone.run());
     EXPECT_GT(evictions(s), 10u) << "it was not put to the test";
     size_t committed = 0;
-    for (const StepReport& r : s.steps) EXPECT_EQ(r.kv_policy_faults, 0u);
+    for (const StepReport& r : s.steps) EXPECT_EQ(r.calls.kv_policy_faults, 0u);
     for (const host::SwapRecord& r : records(s.steps)) committed += r.state == SwapState::kCommitted;
     EXPECT_GT(committed, 10u);
     EXPECT_TRUE(s.engine->audit());
@@ -73,7 +73,7 @@ TEST_P(KvPolicyFault, InAnyCallOfProbationBringsThePredecessorBackAndNoPageIsLos
         EXPECT_EQ(r.state, learns ? SwapState::kRefused : SwapState::kRolledBack) << at << ": " << r.text();
         EXPECT_EQ(r.phase == "adopt", learns) << r.text();
         EXPECT_EQ(name_in(*s.engine, "kv_policy"), "lru");
-        for (const StepReport& step : s.steps) EXPECT_EQ(step.kv_policy_faults, 0u);
+        for (const StepReport& step : s.steps) EXPECT_EQ(step.calls.kv_policy_faults, 0u);
     }
 }
 INSTANTIATE_TEST_SUITE_P(KvPolicySwap, KvPolicyFault,

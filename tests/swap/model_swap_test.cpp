@@ -18,7 +18,7 @@ constexpr SwapSlot kModel = SwapSlot::kModel;
 TEST(ModelSwap, EveryTokenIsOfOneCheckpointOrTheOther) {
     const OtherCheckpoint other;
     Swapping s(demo_engine(demo_path()));
-    const std::string before = s.engine->facts().model_identity;
+    const std::string before = s.engine->facts().model.identity;
     auto asked = ask(s, 1, 5);
     for (int i = 0; i < 12; ++i) s.step();
     const Texts then = s.texts;
@@ -30,7 +30,7 @@ TEST(ModelSwap, EveryTokenIsOfOneCheckpointOrTheOther) {
     asked.insert(later.begin(), later.end());
     s.run([&] { EXPECT_TRUE(s.engine->audit()); });
     EXPECT_EQ(swap->record().state, SwapState::kCommitted) << swap->record().text();
-    EXPECT_NE(s.engine->facts().model_identity, before);
+    EXPECT_NE(s.engine->facts().model.identity, before);
     const size_t changed = expect_continued(s.texts, then, asked, demo_engine(demo_path()), demo_engine(other.path()));
     EXPECT_GT(changed, 0u) << "the two checkpoints say the same";
 }
@@ -70,7 +70,7 @@ TEST_P(ModelFault, InAnyStepOfProbationIsRolledBackAndNoRequestIsLost) {
         Swapping s(c);
         ask(s, 1, 5);
         for (int i = 0; i < 4; ++i) s.step();
-        const std::string before = s.engine->facts().model_identity;
+        const std::string before = s.engine->facts().model.identity;
         std::vector<SwapRequest> requests = {{kModel, {demo_path(), {}}, faulty, prober()}};
         if (with_scheduler) requests.push_back({SwapSlot::kScheduler, {"sjf", {}}, swap_registry(), prober()});
         const auto swaps = s.engine->swap_together(requests);
@@ -80,7 +80,7 @@ TEST_P(ModelFault, InAnyStepOfProbationIsRolledBackAndNoRequestIsLost) {
         EXPECT_EQ(r.end_step, 5u + static_cast<uint64_t>(GetParam()));
         EXPECT_THAT(r.text(), HasSubstr("rolled back in phase run: "));
         EXPECT_THAT(r.text(), HasSubstr("fails on purpose"));
-        EXPECT_EQ(s.engine->facts().model_identity, before);
+        EXPECT_EQ(s.engine->facts().model.identity, before);
         if (with_scheduler) {
             EXPECT_EQ(swaps[1]->record().phase, "together");
         }

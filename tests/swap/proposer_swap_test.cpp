@@ -60,7 +60,7 @@ TEST_P(ProposerFault, InAnyCallOfProbationBringsThePredecessorBackOnce) {
         const auto all = records(s.steps);
         ASSERT_EQ(all.size(), 2u) << at;
         EXPECT_EQ(all[1].state, SwapState::kRolledBack) << all[1].text();
-        for (const StepReport& r : s.steps) EXPECT_EQ(r.proposer_faults, 0u);
+        for (const StepReport& r : s.steps) EXPECT_EQ(r.calls.proposer_faults, 0u);
     }
 }
 INSTANTIATE_TEST_SUITE_P(ProposerSwap, ProposerFault, ::testing::Values("throws", "slow"));
@@ -90,7 +90,7 @@ TEST(ProposerSwap, BetweenProposersOfOneDraftModelKeepsItsKv) {
     c.proposer = drafting;
     const auto accepted = [](const Swapping& s) {
         uint64_t out = 0;
-        for (const StepReport& r : s.steps) out += r.accepted_tokens;
+        for (const StepReport& r : s.steps) out += r.drafts.accepted_tokens;
         return out;
     };
     Swapping alone(c), s(c);

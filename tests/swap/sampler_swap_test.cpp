@@ -46,7 +46,7 @@ TEST(SamplerSwap, TheOneThatComesInSamplesTheVeryNextStep) {
     s.add_requests();
     s.step();
     const auto swap = s.swap(kSampler, {"remembers", {}});
-    const auto rows = s.step().scheduled_seqs;
+    const auto rows = s.step().work.scheduled_seqs;
     EXPECT_GT(rows, 0u);
     EXPECT_GT(s.gauges.at("remembers/rows"), 0);
     EXPECT_EQ(name_in(*s.engine, "sampler"), "remembers");
@@ -108,7 +108,7 @@ TEST_P(SamplerFault, InAnyCallOfProbationIsRedoneByThePredecessorAndRolledBackOn
         ASSERT_EQ(all.size(), 2u) << at;
         EXPECT_TRUE(all[1].text().starts_with("swap sampler greedy→faulty: rolled back in phase sample: "))
             << all[1].text();
-        for (const StepReport& r : s.steps) EXPECT_EQ(r.sampler_faults, 0u);
+        for (const StepReport& r : s.steps) EXPECT_EQ(r.calls.sampler_faults, 0u);
     }
 }
 INSTANTIATE_TEST_SUITE_P(SamplerSwap, SamplerFault, ::testing::Values("throws", "out_of_range", "negative"));

@@ -163,7 +163,7 @@ TEST_P(SchedulerFault, InAnyStepOfProbationIsRedoneByThePredecessorAndRolledBack
         const auto swap = s.swap(kScheduler, faulty);
         for (int i = 0; i < at; ++i) {
             EXPECT_EQ(name_in(*s.engine, "scheduler"), i == 0 ? "counting_1" : "faulty");
-            EXPECT_GT(s.step().scheduled_seqs, 0u) << "the step was lost";
+            EXPECT_GT(s.step().work.scheduled_seqs, 0u) << "the step was lost";
         }
         EXPECT_EQ(name_in(*s.engine, "scheduler"), "counting_1");
         EXPECT_EQ(s.gauges.at("counting_1/plans"), 4) << at; // the step that failed is its fourth
@@ -175,7 +175,7 @@ TEST_P(SchedulerFault, InAnyStepOfProbationIsRedoneByThePredecessorAndRolledBack
         EXPECT_EQ(all[1].end_step, static_cast<uint64_t>(3 + at));
         EXPECT_TRUE(all[1].text().starts_with("swap scheduler counting_1→faulty: rolled back in phase plan: "))
             << all[1].text();
-        for (const StepReport& r : s.steps) EXPECT_EQ(r.plan_faults, 0u); // no plan was lost
+        for (const StepReport& r : s.steps) EXPECT_EQ(r.calls.plan_faults, 0u); // no plan was lost
     }
 }
 INSTANTIATE_TEST_SUITE_P(SchedulerSwap, SchedulerFault,
@@ -239,7 +239,7 @@ TEST(SchedulerSwap, AfterProbationAFaultIsCountedAsEver) {
         kScheduler, {"faulty", {{"fault", "throws"}, {"at", "3"}, {"blocks", std::to_string(kBlocks)}}});
     for (int i = 0; i < 3; ++i) s.step();
     EXPECT_EQ(swap->record().state, SwapState::kCommitted);
-    EXPECT_EQ(s.steps.back().plan_faults, 1u);
+    EXPECT_EQ(s.steps.back().calls.plan_faults, 1u);
     EXPECT_EQ(name_in(*s.engine, "scheduler"), "faulty");
 }
 

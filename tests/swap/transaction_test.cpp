@@ -257,8 +257,8 @@ TEST(SwapTransaction, WithAKvPolicyAtEveryBoundaryLeavesEveryTextAsItIs) {
     EXPECT_GT(committed, 20u);
     uint64_t evictions = 0;
     for (const StepReport& r : s.steps) {
-        evictions += r.chosen_evictions;
-        EXPECT_EQ(r.kv_policy_faults, 0u) << "it was not given what is cached";
+        evictions += r.kv.chosen_evictions;
+        EXPECT_EQ(r.calls.kv_policy_faults, 0u) << "it was not given what is cached";
     }
     EXPECT_GT(evictions, 5u) << "it was not put to the test";
 }

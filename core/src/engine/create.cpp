@@ -53,7 +53,7 @@ Result<uint32_t> model_length(const config::EngineSettings& e, const runner::Mod
 
 // A state is that of the latest token: there is none to go back to, neither at a block's end nor after a draft.
 Result<> check_states(const config::EngineConfig& c, EngineFacts& f, const runner::ModelRunner& runner) {
-    f.prefix_caching = c.engine.enable_prefix_caching ? "on" : "off";
+    f.kv.prefix_caching = c.engine.enable_prefix_caching ? "on" : "off";
     const std::string model = runner.model().label();
     const kv::Grouping& kv = runner.kv().grouping();
     constexpr uint32_t kMaxBlockSize = 256; // that config takes
@@ -63,14 +63,14 @@ Result<> check_states(const config::EngineConfig& c, EngineFacts& f, const runne
                      100 * kv.padding,
                      better > c.engine.block_size ? " (a block_size of " + std::to_string(better) + " wastes less)"
                                                   : "");
-    if (f.state_groups == 0) return {};
+    if (f.kv.state_groups == 0) return {};
     if (c.proposer)
         return fail(StatusCode::kUnsupported,
                     "proposer '" + c.proposer->plugin + "' with " + model + ", whose layers keep states: a state "
                     "cannot go back before a draft that is rejected (choose proposer: none)");
     if (!c.engine.enable_prefix_caching) return {};
-    f.prefix_caching = "off: layers keep states, which are those of the latest token only";
-    spdlog::info("{}: prefix caching is {}", model, f.prefix_caching);
+    f.kv.prefix_caching = "off: layers keep states, which are those of the latest token only";
+    spdlog::info("{}: prefix caching is {}", model, f.kv.prefix_caching);
     return {};
 }
 
@@ -218,36 +218,36 @@ Result<> Engine::Builder::describe() {
     EngineFacts& f = state_->facts;
     const runner::ModelRunner& runner = local_->runner();
     const runner::KvMemory& kv = runner.kv();
-    f.kv_groups = kv.batch_form().token_groups;
-    f.state_groups = kv.batch_form().state_groups;
-    f.kv_padding = kv.grouping().padding;
+    f.kv.groups = kv.batch_form().token_groups;
+    f.kv.state_groups = kv.batch_form().state_groups;
+    f.kv.padding = kv.grouping().padding;
     PB_CHECK(check_states(c_, f, runner));
     PB_TRY(f.max_model_len, model_length(c_.engine, runner));
-    f.vocab_size = runner.model().facts().vocab_size;
-    f.hidden_size = runner.passes().hidden_size();
-    f.num_blocks = kv.pages().count();
-    f.block_size = c_.engine.block_size;
+    f.model.vocab_size = runner.model().facts().vocab_size;
+    f.model.hidden_size = runner.passes().hidden_size();
+    f.kv.num_blocks = kv.pages().count();
+    f.kv.block_size = c_.engine.block_size;
     f.threads = state_->pool->threads();
-    f.page_bytes = kv.page_bytes();
-    f.swap_pages = kv.host_pages().slots();
-    f.kv_bytes = f.page_bytes * f.num_blocks;
-    f.weight_bytes = runner.weights().bytes;
+    f.kv.page_bytes = kv.page_bytes();
+    f.kv.swap_pages = kv.host_pages().slots();
+    f.kv.bytes = f.kv.page_bytes * f.kv.num_blocks;
+    f.model.weight_bytes = runner.weights().bytes;
     if (const runner::ModelRunner* const draft = runner.draft()) {
-        f.draft_model = state_->draft_model->opened().identity();
-        f.draft_weight_bytes = draft->weights().bytes;
+        f.draft.model = state_->draft_model->opened().identity();
+        f.draft.weight_bytes = draft->weights().bytes;
     }
     f.load_ns = state_->clock.now_ns() - before_load_ns_;
     const runner::PassGraphs& graphs = runner.passes().graphs();
-    f.graphs = graphs.cache().count();
-    f.graph_bytes = graphs.cache().bytes();
-    f.graph_capture_ns = graphs.load_ns();
-    f.work = runner.weights().work;
+    f.graphs.count = graphs.cache().count();
+    f.graphs.bytes = graphs.cache().bytes();
+    f.graphs.capture_ns = graphs.load_ns();
+    f.model.work = runner.weights().work;
     f.device_name = runner.device().info.name;
     f.isa = runner.device().info.isa;
-    f.architecture = parts_->model.architecture;
-    f.weight_dtype = runner.weights().form;
-    f.kv_dtype = runner::text_of(parts_->model.kv_dtypes);
-    f.model_identity = parts_->identity;
+    f.model.architecture = parts_->model.architecture;
+    f.model.weight_dtype = runner.weights().form;
+    f.kv.dtype = runner::text_of(parts_->model.kv_dtypes);
+    f.model.identity = parts_->identity;
     f.tensor_parallel_size = c_.engine.tensor_parallel_size;
     f.ranks = rank_names_;
     const host::Component* components[] = {
@@ -256,9 +256,9 @@ Result<> Engine::Builder::describe() {
         runner.device().plugin.component.get()};
     for (const host::Component* part : components)
         if (part) f.plugins.push_back(host::Registry::identity(*part));
-    if (state_->tokenizer && state_->tokenizer->vocab_size() > f.vocab_size)
+    if (state_->tokenizer && state_->tokenizer->vocab_size() > f.model.vocab_size)
         return fail(StatusCode::kInvalid, "the tokenizer has " + std::to_string(state_->tokenizer->vocab_size()) +
-                    " tokens, the model only " + std::to_string(f.vocab_size));
+                    " tokens, the model only " + std::to_string(f.model.vocab_size));
     return {};
 }
 
@@ -267,9 +267,9 @@ std::unique_ptr<kv::KvCache> Engine::Builder::make_kv() const {
     const runner::ModelRunner& runner = local_->runner();
     const auto caching = c_.engine.enable_prefix_caching ? kv::PrefixCaching::kOn : kv::PrefixCaching::kOff;
     auto out = std::make_unique<kv::KvCache>(
-        f.num_blocks, f.block_size, caching,
-        parts_->identity + "/" + f.weight_dtype + "/" + execution::dtype_word(parts_->model.weights.dtype) + "/" +
-            runner.kv().layers().binding().layout_tag() + "/" + f.draft_model,
+        f.kv.num_blocks, f.kv.block_size, caching,
+        parts_->identity + "/" + f.model.weight_dtype + "/" + execution::dtype_word(parts_->model.weights.dtype) + "/" +
+            runner.kv().layers().binding().layout_tag() + "/" + f.draft.model,
         runner.kv().grouping().groups, runner.kv().host_pages().slots());
     if (c_.engine.zero_freed_blocks) out->copies().zero_freed();
     return out;
@@ -303,14 +303,14 @@ Result<> Engine::Builder::connect(execution::ScriptSetup* script) {
     Pipeline& p = *s.pipeline;
     std::array<SwapPort*, kSwapSlots.size()> ports{};
     for (size_t i = 0; i < ports.size(); ++i) ports[i] = &p.port(static_cast<SwapSlot>(i));
-    s.swaps.emplace(SwapControl::Parts{s.config, s.services, ports, p.model_swaps, p.swaps.transactions()});
-    PB_CHECK(p.kv_policy.adopt());
+    s.swaps.emplace(SwapControl::Parts{s.config, s.services, ports, p.swaps.model, p.swaps.all.transactions()});
+    PB_CHECK(p.cache.policy.adopt());
     const auto install = [](host::Slot& slot, std::unique_ptr<host::Component> component) {
         const host::Identity identity = host::Registry::identity(*component);
         slot.install(std::move(component), identity);
     };
-    install(p.scheduler.slot(), std::move(scheduler_->component));
-    install(p.sampler.slot(), std::move(sampler_->component));
+    install(p.scheduling.scheduler.slot(), std::move(scheduler_->component));
+    install(p.sampling.sampler.slot(), std::move(sampler_->component));
     if (script) {
         s.script = std::make_unique<ScriptObserver>(script->script);
         p.loop.add(*s.script);

@@ -22,7 +22,8 @@ Engine::~Engine() = default;
 
 // The texts of a grammar are the user's.
 Result<> Engine::compile_grammar(const grammar::StructuredOutputs& wanted) {
-    PB_CHECK(refused_as(StatusCode::kInvalid, in_one_line(state_->pipeline->structured_output.compile(wanted))));
+    StructuredOutput& grammars = state_->pipeline->sampling.structured_output;
+    PB_CHECK(refused_as(StatusCode::kInvalid, in_one_line(grammars.compile(wanted))));
     return {};
 }
 Result<RequestId> Engine::add_request(Request request) {
@@ -31,9 +32,9 @@ Result<RequestId> Engine::add_request(Request request) {
 
 void Engine::abort(RequestId id) {
     Pipeline& p = *state_->pipeline;
-    p.lifecycle.abort(id);
-    if (p.lifecycle.in_step() || has_unfinished()) return;
-    if (const auto done = p.copies.flush(); !done) // the next step makes them
+    p.output.lifecycle.abort(id);
+    if (p.output.lifecycle.in_step() || has_unfinished()) return;
+    if (const auto done = p.batches.copies.flush(); !done) // the next step makes them
         spdlog::warn("what an aborted request leaves in the KV cache is not overwritten yet: {}", done.error());
 }
 
@@ -43,18 +44,18 @@ const EngineFacts& Engine::facts() const { return state_->facts; }
 const std::shared_ptr<const text::Tokenizer>& Engine::tokenizer() const { return state_->tokenizer; }
 Clock& Engine::clock() { return state_->clock; }
 SwapControl& Engine::swaps() { return *state_->swaps; }
-const kv::KvCache& Engine::kv() const { return *state_->pipeline->kv; }
+const kv::KvCache& Engine::kv() const { return *state_->pipeline->cache.kv; }
 
 const kv::BlockTable* Engine::table_of(RequestId id) const {
-    const Sequence* const s = state_->pipeline->sequences.find(id);
-    return s ? &s->table : nullptr;
+    const Sequence* const s = state_->pipeline->sequences.all.find(id);
+    return s ? &s->kv.table : nullptr;
 }
 
 Result<> Engine::reset_prefix_cache() {
     Pipeline& p = *state_->pipeline;
-    PB_CHECK(p.kv->prefixes().reset());
+    PB_CHECK(p.cache.kv->prefixes().reset());
     p.kv_events.flush();
-    return has_unfinished() ? Result<>() : p.copies.flush();
+    return has_unfinished() ? Result<>() : p.batches.copies.flush();
 }
 
 void Engine::on_kv_events(std::function<void(std::span<const kv::CacheEvent>, uint64_t now_ns)> listener) {
@@ -65,7 +66,7 @@ Result<> Engine::write_trace(const std::string& path, TraceOf of) {
     Pipeline& p = *state_->pipeline;
     if (p.trace) return fail(StatusCode::kInvalid, "a trace is being written already");
     PB_TRY(auto file, TraceFile::create(path, std::move(of)));
-    p.trace = std::make_unique<StepTrace>(std::move(file), p.sequences);
+    p.trace = std::make_unique<StepTrace>(std::move(file), p.sequences.all);
     p.loop.add(*p.trace);
     return {};
 }
@@ -74,7 +75,7 @@ void Engine::go_on_with_trace_of(Engine& other) {
     Pipeline &p = *state_->pipeline, &before = *other.state_->pipeline;
     if (!before.trace || p.trace) return;
     before.loop.remove(*before.trace);
-    p.trace = std::make_unique<StepTrace>(std::exchange(before.trace, nullptr)->give_file(), p.sequences);
+    p.trace = std::make_unique<StepTrace>(std::exchange(before.trace, nullptr)->give_file(), p.sequences.all);
     p.loop.add(*p.trace);
 }
 
@@ -87,22 +88,23 @@ Result<> Engine::end_trace() {
 
 View Engine::view() const {
     Pipeline& p = *state_->pipeline;
-    p.hints.update();
+    p.scheduling.hints.update();
     View out;
-    const uint32_t block_size = p.kv->shape().block_size();
-    const auto queue = p.sequences.waiting().records();
+    const uint32_t block_size = p.cache.kv->shape().block_size();
+    const auto queue = p.sequences.all.waiting().records();
     out.waiting.assign(queue.begin(), queue.end());
-    for (const auto& [arrival_ns, id] : p.sequences.pending())
+    for (const auto& [arrival_ns, id] : p.sequences.all.pending())
         if (arrival_ns <= state_->clock.now_ns())
-            out.waiting.push_back(record_of(*p.sequences.find(id), {}, block_size));
-    for (const Sequence* r : p.sequences.running()) out.running.push_back(record_of(*r, {}, block_size));
-    for (const StepPlan::Preemption& item : p.scheduler.latest().preemptions) out.preempted.push_back(item.id);
-    out.free_pages = p.kv->pool().free();
-    out.cached_pages = p.kv->pool().cached();
-    out.total_pages = p.kv->pool().total();
-    out.free_swap_pages = p.kv->swap().space().free();
-    out.total_swap_pages = p.kv->swap().space().total();
-    out.report = p.context.report;
+            out.waiting.push_back(record_of(*p.sequences.all.find(id), {}, block_size));
+    for (const Sequence* r : p.sequences.all.running()) out.running.push_back(record_of(*r, {}, block_size));
+    for (const StepPlan::Preemption& item : p.scheduling.scheduler.latest().preemptions)
+        out.preempted.push_back(item.id);
+    out.free_pages = p.cache.kv->pool().free();
+    out.cached_pages = p.cache.kv->pool().cached();
+    out.total_pages = p.cache.kv->pool().total();
+    out.free_swap_pages = p.cache.kv->swap().space().free();
+    out.total_swap_pages = p.cache.kv->swap().space().total();
+    out.report = p.common.context.report;
     return out;
 }
 
@@ -121,18 +123,18 @@ config::EngineConfig Engine::configuration() const {
 
 void Engine::take_over(uint64_t step, host::SwapRecord record) {
     Pipeline& p = *state_->pipeline;
-    p.context.step = step;
+    p.common.context.step = step;
     for (const auto state : {host::SwapState::kOnProbation, host::SwapState::kCommitted}) {
         record.state = state;
         record.end_step = record.settled() ? record.step : 0;
-        p.journal.note(record);
-        p.model_swaps.slot().line().report(record);
+        p.common.journal.note(record);
+        p.swaps.model.slot().line().report(record);
     }
 }
 
 void Engine::end_swaps_of(Engine& other) {
     constexpr const char *kPhase = "post", *kWhy = "the engine was replaced by one of another model";
-    const uint64_t step = other.state_->pipeline->context.step;
+    const uint64_t step = other.state_->pipeline->common.context.step;
     for (const std::string& kind : plugin_slots()) {
         host::Slot& slot = other.state_->pipeline->port(*swap_slot(kind)).slot();
         host::SwapLine& reports = state_->pipeline->port(*swap_slot(kind)).slot().line();

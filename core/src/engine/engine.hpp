@@ -34,24 +34,45 @@ class World;
 
 namespace patchbay::engine {
 
-struct EngineFacts { // automatic choices, for the record
-    uint32_t vocab_size, max_model_len, num_blocks, block_size, threads;
-    uint32_t hidden_size = 0; // of embeddings; 0: the model gives none
-    uint32_t kv_groups, state_groups; // of each a block of tokens, or a sequence's state, takes a page
-    uint64_t kv_bytes, weight_bytes, page_bytes;
-    uint32_t swap_pages;             // pages in host memory
-    double kv_padding;                // share of a typical sequence's pages that nothing uses
-    std::string prefix_caching;       // on, off, or why it is off
-    uint32_t graphs = 0;              // captured at load
-    uint64_t graph_bytes = 0, graph_capture_ns = 0;
-    std::string draft_model;          // as model_identity, of the model that a proposer drafts with; empty: none
-    uint64_t draft_weight_bytes = 0;
-    uint64_t load_ns; // to read, convert and prepare the weights, and to allocate KV
+struct ModelFacts {
+    std::string architecture, identity, weight_dtype;
+    uint32_t vocab_size = 0;
+    uint32_t hidden_size = 0;         // of embeddings; 0: the model gives none
+    uint64_t weight_bytes = 0;
     runner::ModelWork work;
-    std::string device_name, isa, architecture, weight_dtype, kv_dtype, model_identity;
+};
+
+struct KvFacts {
+    uint32_t num_blocks = 0, block_size = 0;
+    uint32_t groups = 0, state_groups = 0; // of each a block of tokens, or a sequence's state, takes a page
+    uint64_t bytes = 0, page_bytes = 0;
+    uint32_t swap_pages = 0;          // in host memory
+    double padding = 0;               // share of a typical sequence's pages that nothing uses
+    std::string prefix_caching;       // on, off, or why it is off
+    std::string dtype;
+};
+
+struct GraphFacts {
+    uint32_t count = 0;               // captured at load
+    uint64_t bytes = 0, capture_ns = 0;
+};
+
+struct DraftFacts {
+    std::string model;                // as ModelFacts::identity, of the one that a proposer drafts with; empty: none
+    uint64_t weight_bytes = 0;
+};
+
+struct EngineFacts { // automatic choices, for the record
+    ModelFacts model;
+    KvFacts kv;
+    GraphFacts graphs;
+    DraftFacts draft;
+    uint32_t max_model_len = 0, threads = 0;
+    std::string device_name, isa;
+    uint64_t load_ns = 0; // to read, convert and prepare the weights, and to allocate KV
     std::vector<host::Identity> plugins;
     std::vector<std::string> ranks; // by rank: "node1 (pid 4711)"; one for an engine that is alone or simulated
-    uint32_t tensor_parallel_size;
+    uint32_t tensor_parallel_size = 0;
     bool synthetic_acceptance = false; // drafts are accepted by given rates: texts are not the model's
     bool simulated = false; // the device computes nothing: times are what it charges, tokens are synthetic
 };

@@ -28,10 +28,10 @@ Json slot_json(const SlotStatus& slot) {
 }
 
 Json pages_json(const engine::EngineFacts& facts, const engine::StepReport& last, bool stepped) {
-    const uint32_t total = stepped ? last.total_pages : facts.num_blocks;
-    return {{"used", last.used_pages},
-            {"cached", last.cached_pages},
-            {"free", total - last.used_pages - last.cached_pages},
+    const uint32_t total = stepped ? last.kv.total_pages : facts.kv.num_blocks;
+    return {{"used", last.kv.used_pages},
+            {"cached", last.kv.cached_pages},
+            {"free", total - last.kv.used_pages - last.kv.cached_pages},
             {"total", total}};
 }
 
@@ -100,13 +100,15 @@ Json status_json(const StatusInputs& in) {
             {"model",
              {{"name", shown.name},
               {"path", swapped ? model->identity.name : shown.path},
-              {"identity", swapped ? Json() : Json(shown.facts.model_identity)},
-              {"architecture", shown.facts.architecture},
+              {"identity", swapped ? Json() : Json(shown.facts.model.identity)},
+              {"architecture", shown.facts.model.architecture},
               {"max_model_len", shown.facts.max_model_len}}},
             {"slots", std::move(slots)},
             {"configuration", std::move(configuration)},
             {"queues",
-             {{"running", last.running_requests}, {"waiting", last.waiting_requests}, {"inbox", in.service.inbox}}},
+             {{"running", last.queues.running_requests},
+              {"waiting", last.queues.waiting_requests},
+              {"inbox", in.service.inbox}}},
             {"pages", pages_json(shown.facts, last, stepped)},
             {"new_builds", std::move(builds)},
             {"steps", in.service.steps},

@@ -21,20 +21,21 @@ std::vector<EffectiveSetting> effective_settings(const config::EngineConfig& c, 
     };
     const config::EngineSettings& e = c.engine;
     if (c.model.plugin == "auto")
-        differs("model.plugin", "auto", model_plugin(facts), "serves " + facts.architecture);
-    if (c.model.dtype == config::DType::kAuto) differs("model.dtype", "auto", facts.weight_dtype, "of the checkpoint");
+        differs("model.plugin", "auto", model_plugin(facts), "serves " + facts.model.architecture);
+    if (c.model.dtype == config::DType::kAuto)
+        differs("model.dtype", "auto", facts.model.weight_dtype, "of the checkpoint");
     if (e.max_model_len == 0)
         differs("engine.max_model_len", "0", std::to_string(facts.max_model_len), "what model and KV cache reach");
     if (e.num_blocks == 0)
-        differs("engine.num_blocks", "0", std::to_string(facts.num_blocks),
+        differs("engine.num_blocks", "0", std::to_string(facts.kv.num_blocks),
                 e.gpu_memory_utilization > 0 ? "by gpu_memory_utilization" : "by kv_cache_memory");
     if (e.kv_cache_dtype == config::KvDType::kAuto)
-        differs("engine.kv_cache_dtype", "auto", facts.kv_dtype, "as the weights");
+        differs("engine.kv_cache_dtype", "auto", facts.kv.dtype, "as the weights");
     if (e.threads == 0)
         differs("engine.threads", "0", std::to_string(facts.threads), "the cores that this process may use");
     constexpr std::string_view kOff = "off: ";
-    if (e.enable_prefix_caching && facts.prefix_caching.starts_with(kOff))
-        differs("engine.enable_prefix_caching", "true", "false", facts.prefix_caching.substr(kOff.size()));
+    if (e.enable_prefix_caching && facts.kv.prefix_caching.starts_with(kOff))
+        differs("engine.enable_prefix_caching", "true", "false", facts.kv.prefix_caching.substr(kOff.size()));
     if (e.async_scheduling != AsyncScheduling::kOff && last && !last->sync_reason.empty())
         differs("engine.async_scheduling", e.async_scheduling == AsyncScheduling::kOn ? "on" : "auto", "off",
                 std::string(last->sync_reason) + ", at the latest step");

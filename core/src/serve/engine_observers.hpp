@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/engine_metrics.hpp"
+#include "engine/metrics/engine_metrics.hpp"
 #include "serve/slot_journal.hpp"
 #include "serve/slot_ledger.hpp"
 #include "serve/tenant_tokens.hpp"

@@ -80,8 +80,8 @@ Result<ServedModel> served_model(const config::EngineConfig& config, const engin
     if (out.names.empty()) out.names = {default_model_name(path)};
     out.created = static_cast<int64_t>(std::time(nullptr));
     out.max_model_len = engine.facts().max_model_len;
-    out.vocab_size = engine.facts().vocab_size;
-    out.hidden_size = engine.facts().hidden_size;
+    out.vocab_size = engine.facts().model.vocab_size;
+    out.hidden_size = engine.facts().model.hidden_size;
     out.tokenizer = engine.tokenizer();
     PB_TRY(out.pooler, read_pooler(config.pooler_config, path));
     const std::string& tokenizer = config.model.tokenizer;

@@ -20,7 +20,7 @@ void SlotJournal::on_step(const engine::StepReport& report) {
         const std::lock_guard lock(mutex_);
         state_.steps += 1;
         state_.step = report.step;
-        state_.idle = report.running_requests + report.waiting_requests == 0;
+        state_.idle = report.queues.running_requests + report.queues.waiting_requests == 0;
         for (const host::SwapRecord& r : report.swaps) note(r);
     }
     stepped_.notify_all();

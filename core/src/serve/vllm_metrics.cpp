@@ -14,10 +14,10 @@ void add_cache_config(prometheus::Registry& registry, const engine::EngineFacts&
         .Help("Information of the LLMEngine CacheConfig")
         .Register(registry)
         .Add({{"engine", "0"},
-              {"block_size", std::to_string(facts.block_size)},
-              {"num_gpu_blocks", std::to_string(facts.num_blocks)},
-              {"cache_dtype", facts.kv_dtype},
-              {"enable_prefix_caching", facts.prefix_caching == "on" ? "True" : "False"}})
+              {"block_size", std::to_string(facts.kv.block_size)},
+              {"num_gpu_blocks", std::to_string(facts.kv.num_blocks)},
+              {"cache_dtype", facts.kv.dtype},
+              {"enable_prefix_caching", facts.kv.prefix_caching == "on" ? "True" : "False"}})
         .Set(1);
 }
 

@@ -59,13 +59,13 @@ StepSeries::StepSeries(const SeriesFactory& f)
                           kStepTokens)) {}
 
 void StepSeries::on_step(const engine::StepReport& r) {
-    running_.Set(r.running_requests);
-    waiting_.Set(r.waiting_requests);
-    usage_.Set(r.total_pages > 0 ? static_cast<double>(r.used_pages) / r.total_pages : 0);
-    queries_.Increment(static_cast<double>(r.prefix_query_tokens));
-    hits_.Increment(static_cast<double>(r.prefix_hit_tokens));
-    preemptions_.Increment(r.preemptions);
-    if (r.scheduled_tokens > 0) tokens_.Observe(r.scheduled_tokens);
+    running_.Set(r.queues.running_requests);
+    waiting_.Set(r.queues.waiting_requests);
+    usage_.Set(r.kv.total_pages > 0 ? static_cast<double>(r.kv.used_pages) / r.kv.total_pages : 0);
+    queries_.Increment(static_cast<double>(r.kv.prefix_query_tokens));
+    hits_.Increment(static_cast<double>(r.kv.prefix_hit_tokens));
+    preemptions_.Increment(r.preemption.preemptions);
+    if (r.work.scheduled_tokens > 0) tokens_.Observe(r.work.scheduled_tokens);
 }
 
 SpeculationSeries::SpeculationSeries(const SeriesFactory& f)
@@ -78,10 +78,10 @@ SpeculationSeries::SpeculationSeries(const SeriesFactory& f)
 }
 
 void SpeculationSeries::on_step(const engine::StepReport& r) {
-    drafts_.Increment(r.drafted_at[0]);
-    draft_tokens_.Increment(r.drafted_tokens);
-    accepted_.Increment(r.accepted_tokens);
-    for (size_t i = 0; i < accepted_at_.size(); ++i) accepted_at_[i]->Increment(r.accepted_at[i]);
+    drafts_.Increment(r.drafts.drafted_at[0]);
+    draft_tokens_.Increment(r.drafts.drafted_tokens);
+    accepted_.Increment(r.drafts.accepted_tokens);
+    for (size_t i = 0; i < accepted_at_.size(); ++i) accepted_at_[i]->Increment(r.drafts.accepted_at[i]);
 }
 
 LatencySeries::LatencySeries(const SeriesFactory& f)

@@ -62,7 +62,7 @@ class SpeculationSeries {
 
   private:
     prometheus::Counter &drafts_, &draft_tokens_, &accepted_;
-    std::array<prometheus::Counter*, engine::StepReport::kDraftPositions> accepted_at_{};
+    std::array<prometheus::Counter*, engine::DraftReport::kPositions> accepted_at_{};
 };
 
 // Where the time of a request goes.

@@ -18,7 +18,7 @@ void SteppedEngine::on_step(const engine::StepReport& report) {
     const std::lock_guard lock(mutex_);
     status_.last = report;
     status_.steps += 1;
-    status_.unfinished = report.running_requests + report.waiting_requests;
+    status_.unfinished = report.queues.running_requests + report.queues.waiting_requests;
 }
 
 void SteppedEngine::end() {

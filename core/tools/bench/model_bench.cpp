@@ -45,7 +45,7 @@ Result<std::unique_ptr<engine::Engine>> engine_with_room(config::EngineConfig co
                                                          Clock& clock, parallel::World& world) {
     const uint32_t length = std::exchange(config.engine.max_model_len, 0);
     PB_TRY(auto engine, engine::Engine::create(config, registry, clock, nullptr, &world));
-    const uint32_t groups = engine->facts().kv_groups + engine->facts().state_groups;
+    const uint32_t groups = engine->facts().kv.groups + engine->facts().kv.state_groups;
     if (groups <= 1 && length <= engine->facts().max_model_len) return engine;
     engine.reset();
     config.engine.max_model_len = length;
@@ -59,7 +59,8 @@ Result<std::vector<engine::StepReport>> serve(engine::Engine& e, uint32_t batch,
     for (uint32_t i = 0; i < batch; ++i) {
         engine::Request request;
         for (uint32_t t = 0; t < prompt; ++t)
-            request.prompt.push_back(static_cast<int32_t>(draw(i, t, Stream::kTest, 0)[0] % e.facts().vocab_size));
+            request.prompt.push_back(
+                static_cast<int32_t>(draw(i, t, Stream::kTest, 0)[0] % e.facts().model.vocab_size));
         request.sampling.temperature = 0;
         request.sampling.ignore_eos = true;
         request.sampling.max_tokens = output;
@@ -86,8 +87,8 @@ struct Work { // of one forward pass
 // its KV once. Of all ranks that share the cores whose limits were measured; a simulated device is that of one.
 Work work_of(const engine::EngineFacts& f, double tokens, double rows, double context, double sequences,
              double longest) {
-    const runner::ModelWork& w = f.work;
-    const double kv_bytes = static_cast<double>(f.page_bytes * f.kv_groups) / f.block_size;
+    const runner::ModelWork& w = f.model.work;
+    const double kv_bytes = static_cast<double>(f.kv.page_bytes * f.kv.groups) / f.kv.block_size;
     const double ranks = f.simulated ? 1 : parallel::ranks_on_these_cores(f.tensor_parallel_size);
     return {ranks * (w.bytes_of_pass(tokens) + sequences * longest * kv_bytes),
             ranks * (2 * (tokens * w.params_of_token() + rows * static_cast<double>(w.head_params)) +
@@ -148,15 +149,15 @@ Result<CaseResult> run_case(engine::Engine& e, const Case& asked, uint32_t repea
         prefill_steps.clear();
         for (const engine::StepReport& r : alone) {
             prefill += seconds_of(r);
-            if (r.prefill_tokens > 0) prefill_steps.push_back(r.prefill_tokens);
+            if (r.work.prefill_tokens > 0) prefill_steps.push_back(r.work.prefill_tokens);
         }
         prefills.push_back(prefill);
         PB_TRY(const auto all, serve(e, asked.batch, asked.prompt, asked.output));
         for (const engine::StepReport& r : all) {
-            if (r.prefill_tokens > 0 || r.decode_tokens != asked.batch) continue;
+            if (r.work.prefill_tokens > 0 || r.work.decode_tokens != asked.batch) continue;
             steps.push_back(seconds_of(r));
-            replayed += r.graph_replayed;
-            const uint64_t inside = r.forward.model_forward + r.forward.device_launch + r.sample_ns;
+            replayed += r.graph.replayed;
+            const uint64_t inside = r.calls.forward.model_forward + r.calls.forward.device_launch + r.calls.sample_ns;
             if (!r.sync_reason.empty()) overheads.push_back(seconds_of(r) - 1e-9 * static_cast<double>(inside));
         }
     }
@@ -201,7 +202,7 @@ Result<ModelBench> bench_model(config::EngineConfig config, const host::Registry
     progress("measuring the machine again");
     PB_TRY(out.after, measure_machine(registry, config.device, config.engine.threads));
     const Machine machine = between(out.before, out.after);
-    const std::string matmul = matmul_limit(out.facts.weight_dtype, machine);
+    const std::string matmul = matmul_limit(out.facts.model.weight_dtype, machine);
     for (CaseResult& c : out.cases) {
         const double context = c.asked.prompt + c.asked.output / 2.0, batch = c.asked.batch;
         set_limit(c.prefill, work_of_prefill(out.facts, c.prefill_steps), machine, matmul);

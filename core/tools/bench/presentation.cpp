@@ -39,8 +39,8 @@ json tree_of(const Machine& m) {
 
 std::string table_of(const ModelBench& bench) {
     const engine::EngineFacts& f = bench.facts;
-    std::string out = f.device_name + ", " + std::to_string(f.threads) + " threads; " + f.architecture + " " +
-                      f.weight_dtype + ", " + with_prefix(static_cast<double>(f.weight_bytes), "B") +
+    std::string out = f.device_name + ", " + std::to_string(f.threads) + " threads; " + f.model.architecture + " " +
+                      f.model.weight_dtype + ", " + with_prefix(static_cast<double>(f.model.weight_bytes), "B") +
                       " of weights, loaded in " + with_prefix(static_cast<double>(f.load_ns) * 1e-9, "s") + "\n";
     if (bench.memory.now > 0)
         out += "resident: " + with_prefix(static_cast<double>(bench.memory.now), "B") + " after loading, " +
@@ -85,10 +85,10 @@ std::string json_of(const ModelBench& bench) {
     json out = {{"device", f.device_name},
                 {"isa", f.isa},
                 {"threads", f.threads},
-                {"architecture", f.architecture},
-                {"weight_dtype", f.weight_dtype},
-                {"kv_dtype", f.kv_dtype},
-                {"weight_bytes", f.weight_bytes},
+                {"architecture", f.model.architecture},
+                {"weight_dtype", f.model.weight_dtype},
+                {"kv_dtype", f.kv.dtype},
+                {"weight_bytes", f.model.weight_bytes},
                 {"load_seconds", static_cast<double>(f.load_ns) * 1e-9},
                 {"resident_bytes_loaded", bench.memory.now},
                 {"resident_bytes_peak_loading", bench.memory.peak},

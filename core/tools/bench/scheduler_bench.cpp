@@ -50,7 +50,7 @@ double seconds_in(const engine::StepReport& r, engine::Phase phase) {
 StepTimes times_of(const engine::StepReport& r) {
     using engine::Phase;
     StepTimes t;
-    t.plugin = static_cast<double>(r.plan_ns) * 1e-9;
+    t.plugin = static_cast<double>(r.calls.plan_ns) * 1e-9;
     t.plan = seconds_in(r, Phase::kPlan);
     t.apply = seconds_in(r, Phase::kApply);
     t.build = seconds_in(r, Phase::kBuild);
@@ -106,7 +106,7 @@ Result<std::unique_ptr<DecodingEngine>> DecodingEngine::create(config::EngineCon
 
 Result<DecodingEngine::Step> DecodingEngine::step() {
     PB_TRY(const auto report, engine_->step());
-    return Step{times_of(report), report.decode_tokens};
+    return Step{times_of(report), report.work.decode_tokens};
 }
 
 Result<SchedulerResult> bench_scheduler(const config::EngineConfig& config, const host::Registry& registry,

@@ -31,7 +31,7 @@ Result<std::vector<std::vector<TokenId>>> prompts_of(const Engine& e, const Spec
         std::vector<TokenId>& prompt = out.emplace_back();
         for (uint32_t i = 0; i < asked.prompt_tokens * asked.copies; ++i)
             prompt.push_back(static_cast<TokenId>(draw(r, i % asked.prompt_tokens, Stream::kWorkload, 0)[0] %
-                                                  e.facts().vocab_size));
+                                                  e.facts().model.vocab_size));
     }
     return out;
 }
@@ -74,14 +74,14 @@ struct Passes { // of one engine, each the sum of its decoding steps
     void add(const std::vector<StepReport>& reports) {
         for (std::vector<double>* each : {&seconds, &tokens, &steps, &sequences}) each->push_back(0);
         for (const StepReport& r : reports) {
-            if (r.prefill_tokens > 0 || r.decode_tokens == 0) continue;
+            if (r.work.prefill_tokens > 0 || r.work.decode_tokens == 0) continue;
             seconds.back() += static_cast<double>(r.end_ns - r.start_ns) * 1e-9;
-            tokens.back() += r.sampled_tokens;
+            tokens.back() += r.work.sampled_tokens;
             steps.back() += 1;
-            sequences.back() += r.scheduled_seqs;
-            proposing += static_cast<double>(r.propose_ns) * 1e-9;
-            length += r.draft_length;
-            computed += r.scheduled_tokens;
+            sequences.back() += r.work.scheduled_seqs;
+            proposing += static_cast<double>(r.calls.propose_ns) * 1e-9;
+            length += r.drafts.length;
+            computed += r.work.scheduled_tokens;
         }
     }
     SpecSpeed speed() const {
@@ -124,11 +124,11 @@ Result<SpecResult> bench_spec(const config::EngineConfig& config, const host::Re
         passes.add(b.steps);
         for (size_t i = 0; i < prompts.size(); ++i) out.outputs += 1, out.same += a.outputs[i] == b.outputs[i];
         for (const StepReport& r : b.steps) {
-            out.verified += r.drafted_tokens;
-            out.right += r.accepted_tokens;
-            out.by_branch += r.branch_tokens;
+            out.verified += r.drafts.drafted_tokens;
+            out.right += r.drafts.accepted_tokens;
+            out.by_branch += r.drafts.branch_tokens;
             for (size_t i = 0; i < out.drafted.size(); ++i)
-                out.drafted[i] += r.drafted_at[i], out.accepted[i] += r.accepted_at[i];
+                out.drafted[i] += r.drafts.drafted_at[i], out.accepted[i] += r.drafts.accepted_at[i];
         }
     }
     out.without = plain_passes.speed();
@@ -144,8 +144,8 @@ Result<SpecResult> bench_spec(const config::EngineConfig& config, const host::Re
 std::string table_of(const SpecResult& r, const config::EngineConfig& config, const SpecCase& asked) {
     char line[200];
     std::string out = r.facts.device_name + ", " + std::to_string(r.facts.threads) + " threads; " +
-                      r.facts.architecture + " " + r.facts.weight_dtype + "; proposer " + config.proposer->plugin +
-                      ", batch " + std::to_string(asked.batch) + "\n";
+                      r.facts.model.architecture + " " + r.facts.model.weight_dtype + "; proposer " +
+                      config.proposer->plugin + ", batch " + std::to_string(asked.batch) + "\n";
     if (r.facts.synthetic_acceptance)
         out += "drafts are accepted by synthetic_acceptance_rates: the texts are not the model's\n";
     std::snprintf(line, sizeof line, "\n%-10s %12s %12s %14s\n", "", "tokens/s", "ms a step", "tokens a step");
@@ -185,8 +185,8 @@ std::string json_of(const SpecResult& r, const config::EngineConfig& config, con
     };
     nlohmann::json out = {{"device", r.facts.device_name},
                           {"threads", r.facts.threads},
-                          {"architecture", r.facts.architecture},
-                          {"weight_dtype", r.facts.weight_dtype},
+                          {"architecture", r.facts.model.architecture},
+                          {"weight_dtype", r.facts.model.weight_dtype},
                           {"proposer", config.proposer->plugin},
                           {"num_speculative_tokens", config.engine.num_speculative_tokens},
                           {"max_paths", config.speculative.max_paths},

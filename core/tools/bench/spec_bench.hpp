@@ -30,7 +30,7 @@ struct SpecResult {
     SpecSpeed without, with;
     double propose_share = 0;       // of the time with: proposing
     double draft_length = 0;        // mean of what sequences were allowed
-    std::array<uint64_t, engine::StepReport::kDraftPositions> drafted{}, accepted{}; // by position
+    std::array<uint64_t, engine::DraftReport::kPositions> drafted{}, accepted{}; // by position
     uint64_t verified = 0, right = 0, by_branch = 0; // drafts; accepted; of them, not on the first path
     double computed = 0;            // tokens for each that is made, with
     uint64_t outputs = 0, same = 0; // texts that are token for token those without

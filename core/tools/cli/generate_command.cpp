@@ -21,7 +21,7 @@
 #include "cli/token_ids.hpp"
 #include "config/load.hpp"
 #include "engine/engine.hpp"
-#include "engine/engine_metrics.hpp"
+#include "engine/metrics/engine_metrics.hpp"
 #include "engine/kv_events.hpp"
 #include "engine/simulation.hpp"
 #include "metrics/server.hpp"
@@ -130,21 +130,21 @@ void check_usage(const GenerateOptions& o) {
 
 void print_stats(const std::vector<engine::StepReport>& steps, const engine::EngineFacts& facts) {
     uint64_t tokens = 0, made = 0, drafted = 0, accepted = 0, hits = 0;
-    std::array<uint64_t, engine::StepReport::kDraftPositions> drafted_at{}, accepted_at{};
+    std::array<uint64_t, engine::DraftReport::kPositions> drafted_at{}, accepted_at{};
     for (const engine::StepReport& r : steps) {
-        tokens += r.scheduled_tokens;
-        made += r.sampled_tokens;
-        drafted += r.drafted_tokens;
-        accepted += r.accepted_tokens;
-        hits += r.prefix_hit_tokens;
+        tokens += r.work.scheduled_tokens;
+        made += r.work.sampled_tokens;
+        drafted += r.drafts.drafted_tokens;
+        accepted += r.drafts.accepted_tokens;
+        hits += r.kv.prefix_hit_tokens;
         for (size_t i = 0; i < drafted_at.size(); ++i) {
-            drafted_at[i] += r.drafted_at[i];
-            accepted_at[i] += r.accepted_at[i];
+            drafted_at[i] += r.drafts.drafted_at[i];
+            accepted_at[i] += r.drafts.accepted_at[i];
         }
     }
     const double seconds = static_cast<double>(steps.back().end_ns - steps.front().start_ns) * 1e-9;
     std::fprintf(stderr, "\n%s, %u threads, %s %s\n", printable(facts.device_name).c_str(), facts.threads,
-                 printable(facts.architecture).c_str(), facts.weight_dtype.c_str());
+                 printable(facts.model.architecture).c_str(), facts.model.weight_dtype.c_str());
     std::fprintf(stderr,
                  "%llu tokens in %.3f s: %.1f tokens/s; %zu steps, %llu tokens computed, %llu from the prefix cache\n",
                  static_cast<unsigned long long>(made), seconds, static_cast<double>(made) / seconds, steps.size(),
@@ -200,7 +200,7 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
 
     std::unique_ptr<engine::KvEventFile> kv_events;
     if (!o.kv_events_file.empty()) {
-        PB_TRY(kv_events, engine::KvEventFile::create(o.kv_events_file, engine->facts().block_size));
+        PB_TRY(kv_events, engine::KvEventFile::create(o.kv_events_file, engine->facts().kv.block_size));
         engine->on_kv_events([&kv_events](std::span<const kv::CacheEvent> events, uint64_t now_ns) {
             kv_events->write(events, now_ns);
         });

@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "cli/admin_flags.hpp"
-#include "engine/engine_metrics.hpp"
+#include "engine/metrics/engine_metrics.hpp"
 #include "serve/loop_control.hpp"
 
 namespace patchbay::cli {

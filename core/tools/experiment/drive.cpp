@@ -37,10 +37,10 @@ void take(RequestRecord& r, const engine::RequestOutput& out, uint64_t start_ns)
 class Tally {
   public:
     void add(const engine::StepReport& s) {
-        sampler_ += s.sampler_faults;
-        plan_ += s.plan_faults;
-        proposer_ += s.proposer_faults;
-        kv_policy_ += s.kv_policy_faults;
+        sampler_ += s.calls.sampler_faults;
+        plan_ += s.calls.plan_faults;
+        proposer_ += s.calls.proposer_faults;
+        kv_policy_ += s.calls.kv_policy_faults;
     }
     void add_ended(const RequestRecord& r, RunEnd run) {
         ended_ += 1;

@@ -9,7 +9,7 @@ JitteredEngine::JitteredEngine(DrivenEngine& engine, VirtualClock& clock, const 
 
 Result<engine::StepReport> JitteredEngine::step() {
     auto report = engine_.step();
-    if (!report || report->scheduled_tokens == 0) return report; // waiting for arrivals is no step
+    if (!report || report->work.scheduled_tokens == 0) return report; // waiting for arrivals is no step
     const double late = jitter_.step_jitter * std::abs(draws_.normal(Purpose::kStepJitter, steps_++)) +
                         jitter_.run_jitter * std::abs(draws_.normal(Purpose::kRunJitter, 0));
     clock_.advance_ns(static_cast<uint64_t>(std::expm1(late) * static_cast<double>(report->end_ns - report->start_ns)));

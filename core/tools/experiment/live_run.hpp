@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/engine_metrics.hpp"
+#include "engine/metrics/engine_metrics.hpp"
 #include "experiment/one_run.hpp"
 
 namespace patchbay::experiment {

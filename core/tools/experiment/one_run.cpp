@@ -109,9 +109,9 @@ RunRecord record_of(const RunSlot& slot) {
 
 std::vector<std::string> changes(const PreparedVariant& then, const LoadedParts& now) {
     std::vector<std::string> out;
-    if (then.facts.model_identity != now.facts.model_identity)
+    if (then.facts.model.identity != now.facts.model.identity)
         out.push_back("the model changed during the experiment");
-    if (then.facts.draft_model != now.facts.draft_model)
+    if (then.facts.draft.model != now.facts.draft.model)
         out.push_back("the draft model changed during the experiment");
     const auto compare = [&](const std::vector<host::Identity>& before, const std::vector<host::Identity>& after) {
         for (size_t i = 0; i < after.size(); ++i)

@@ -19,14 +19,28 @@ void flatten(const config::Node& node, const std::string& path, FlatTree& out) {
 }
 
 Json facts_of(const engine::EngineFacts& f) { // by the names under which automatic choices are compared
-    return {{"model_identity", f.model_identity}, {"architecture", f.architecture}, {"vocab_size", f.vocab_size},
-            {"weight_dtype", f.weight_dtype},     {"kv_dtype", f.kv_dtype},         {"max_model_len", f.max_model_len},
-            {"num_blocks", f.num_blocks},         {"block_size", f.block_size},     {"kv_bytes", f.kv_bytes},
-            {"weight_bytes", f.weight_bytes},     {"page_bytes", f.page_bytes},     {"threads", f.threads},
-            {"device_name", f.device_name},       {"isa", f.isa},                   {"simulated", f.simulated},
-            {"kv_groups", f.kv_groups},           {"state_groups", f.state_groups}, {"kv_padding", f.kv_padding},
-            {"prefix_caching", f.prefix_caching}, {"tensor_parallel_size", f.tensor_parallel_size},
-            {"draft_model", f.draft_model},       {"draft_weight_bytes", f.draft_weight_bytes},
+    return {{"model_identity", f.model.identity},
+            {"architecture", f.model.architecture},
+            {"vocab_size", f.model.vocab_size},
+            {"weight_dtype", f.model.weight_dtype},
+            {"weight_bytes", f.model.weight_bytes},
+            {"max_model_len", f.max_model_len},
+            {"kv_dtype", f.kv.dtype},
+            {"num_blocks", f.kv.num_blocks},
+            {"block_size", f.kv.block_size},
+            {"kv_bytes", f.kv.bytes},
+            {"page_bytes", f.kv.page_bytes},
+            {"kv_groups", f.kv.groups},
+            {"state_groups", f.kv.state_groups},
+            {"kv_padding", f.kv.padding},
+            {"prefix_caching", f.kv.prefix_caching},
+            {"threads", f.threads},
+            {"device_name", f.device_name},
+            {"isa", f.isa},
+            {"simulated", f.simulated},
+            {"tensor_parallel_size", f.tensor_parallel_size},
+            {"draft_model", f.draft.model},
+            {"draft_weight_bytes", f.draft.weight_bytes},
             {"synthetic_acceptance", f.synthetic_acceptance}};
 }
 
@@ -185,12 +199,12 @@ Result<> try_out(PreparedVariants& prepared, const TryOne& try_one) {
         e.facts = std::move(tried->facts);
         e.brought_in = std::move(tried->brought_in);
         prepared.limits.max_model_len = std::min(prepared.limits.max_model_len, e.facts.max_model_len);
-        prepared.limits.vocab_size = std::min(prepared.limits.vocab_size, e.facts.vocab_size);
+        prepared.limits.vocab_size = std::min(prepared.limits.vocab_size, e.facts.model.vocab_size);
     }
     const PreparedVariant& first = prepared.variants[prepared.baseline];
     constexpr std::string_view kNoWeights = "dummy";
     PB_TRY(prepared.tokenizer,
-           engine::load_tokenizer(first.loaded.config, first.facts.model_identity != kNoWeights));
+           engine::load_tokenizer(first.loaded.config, first.facts.model.identity != kNoWeights));
     const PreparedVariant& base = prepared.variants[prepared.baseline];
     const auto tree_of = [](const PreparedVariant& e) {
         FlatTree tree = effective_tree(e.loaded, e.facts);

@@ -193,22 +193,28 @@ Result<> insert_request(Statement& s, uint64_t run, size_t number, const Request
 }
 
 Result<> insert_step(Statement& s, uint64_t run, const engine::StepReport& r) {
+    const engine::ScheduledWork& work = r.work;
+    const engine::CallReport& calls = r.calls;
     s.integer(run).integer(r.step).integer(r.start_ns).integer(r.end_ns);
     for (const uint64_t phase : r.phase_ns) s.integer(phase);
-    for (const uint32_t v : {r.scheduled_seqs, r.scheduled_tokens, r.prefill_tokens, r.decode_tokens, r.sampled_tokens,
-                             r.admitted, r.finished, r.trimmed, r.running_requests, r.waiting_requests})
+    for (const uint32_t v : {work.scheduled_seqs, work.scheduled_tokens, work.prefill_tokens, work.decode_tokens,
+                             work.sampled_tokens, work.admitted, work.finished, work.trimmed,
+                             r.queues.running_requests, r.queues.waiting_requests})
         s.integer(v);
-    s.integer(r.waiting_tokens).integer(r.oldest_wait_ns).integer(r.preemptions).integer(r.preempted_tokens);
-    s.integer(r.total_pages).integer(r.used_pages).integer(r.cached_pages);
-    s.integer(r.prefix_query_tokens).integer(r.prefix_hit_tokens).integer(r.evicted_pages);
-    s.integer(r.drafted_tokens).integer(r.accepted_tokens);
-    s.integer(r.token_slots).integer(r.empty_slots);
-    s.integer(r.plan_ns).integer(r.sample_ns).integer(r.propose_ns).integer(r.kv_update_ns + r.kv_choose_ns);
-    s.integer(r.forward.model_forward);
-    s.integer(r.forward.attention_plan + r.forward.attention_append + r.forward.attention_run);
-    s.integer(r.forward.device_begin + r.forward.device_launch + r.forward.device_end);
-    s.integer(r.sampler_faults).integer(r.plan_faults).integer(r.proposer_faults).integer(r.kv_policy_faults);
-    s.integer(r.graph_replayed).text(r.graph_miss).integer(r.graph_size).integer(r.padded_tokens);
+    s.integer(r.queues.waiting_tokens).integer(r.queues.oldest_wait_ns);
+    s.integer(r.preemption.preemptions).integer(r.preemption.preempted_tokens);
+    s.integer(r.kv.total_pages).integer(r.kv.used_pages).integer(r.kv.cached_pages);
+    s.integer(r.kv.prefix_query_tokens).integer(r.kv.prefix_hit_tokens).integer(r.kv.evicted_pages);
+    s.integer(r.drafts.drafted_tokens).integer(r.drafts.accepted_tokens);
+    s.integer(r.kv.token_slots).integer(r.kv.empty_slots);
+    s.integer(calls.plan_ns).integer(calls.sample_ns).integer(calls.propose_ns);
+    s.integer(calls.kv_update_ns + calls.kv_choose_ns);
+    s.integer(calls.forward.model_forward);
+    s.integer(calls.forward.attention_plan + calls.forward.attention_append + calls.forward.attention_run);
+    s.integer(calls.forward.device_begin + calls.forward.device_launch + calls.forward.device_end);
+    s.integer(calls.sampler_faults).integer(calls.plan_faults).integer(calls.proposer_faults);
+    s.integer(calls.kv_policy_faults);
+    s.integer(r.graph.replayed).text(r.graph.miss).integer(r.graph.size).integer(r.graph.padded_tokens);
     return s.run();
 }
 

@@ -129,34 +129,74 @@ void fields(A& a, engine::RequestOutput& o) { // without what only people read
     a(o.id, o.index, o.tokens, o.finish, o.time_ns, o.logits, o.cached_tokens, o.preemptions, o.first_scheduled_ns);
 }
 template <class A>
-void fields(A& a, engine::EngineFacts& f) { // without the work of its model
-    a(f.vocab_size, f.max_model_len, f.num_blocks, f.block_size, f.threads, f.kv_groups, f.state_groups, f.kv_bytes,
-      f.weight_bytes, f.page_bytes, f.swap_pages, f.kv_padding, f.prefix_caching, f.graphs, f.graph_bytes,
-      f.graph_capture_ns, f.draft_model, f.draft_weight_bytes, f.load_ns, f.device_name, f.isa, f.architecture,
-      f.weight_dtype, f.kv_dtype, f.model_identity, f.plugins, f.ranks, f.tensor_parallel_size, f.synthetic_acceptance,
-      f.simulated);
+void fields(A& a, engine::ModelFacts& f) { // without its work
+    a(f.architecture, f.identity, f.weight_dtype, f.vocab_size, f.hidden_size, f.weight_bytes);
+}
+template <class A>
+void fields(A& a, engine::KvFacts& f) {
+    a(f.num_blocks, f.block_size, f.groups, f.state_groups, f.bytes, f.page_bytes, f.swap_pages, f.padding,
+      f.prefix_caching, f.dtype);
+}
+template <class A>
+void fields(A& a, engine::GraphFacts& f) {
+    a(f.count, f.bytes, f.capture_ns);
+}
+template <class A>
+void fields(A& a, engine::DraftFacts& f) {
+    a(f.model, f.weight_bytes);
+}
+template <class A>
+void fields(A& a, engine::EngineFacts& f) {
+    a(f.model, f.kv, f.graphs, f.draft, f.max_model_len, f.threads, f.device_name, f.isa, f.load_ns, f.plugins,
+      f.ranks, f.tensor_parallel_size, f.synthetic_acceptance, f.simulated);
 }
 template <class A>
 void fields(A& a, LoadedParts& p) {
     a(p.facts, p.brought_in);
 }
 template <class A>
+void fields(A& a, engine::ScheduledWork& w) {
+    a(w.scheduled_seqs, w.scheduled_tokens, w.prefill_tokens, w.decode_tokens, w.sampled_tokens, w.admitted,
+      w.finished, w.trimmed, w.forked);
+}
+template <class A>
+void fields(A& a, engine::QueueReport& q) {
+    a(q.running_requests, q.waiting_requests, q.waiting_tokens, q.oldest_wait_ns);
+}
+template <class A>
+void fields(A& a, engine::KvReport& k) {
+    a(k.total_pages, k.used_pages, k.cached_pages, k.group_pages, k.token_slots, k.empty_slots,
+      k.prefix_query_tokens, k.prefix_hit_tokens, k.evicted_pages, k.chosen_evictions, k.copied_pages,
+      k.residencies_ns, k.watermark);
+}
+template <class A>
+void fields(A& a, engine::PreemptionReport& p) {
+    a(p.preemptions, p.preempted_for_memory, p.preempted_tokens, p.swapped_out, p.swapped_in, p.pages_to_host,
+      p.pages_to_device, p.swap_fallbacks, p.swap_pages, p.used_swap_pages, p.host_page_ns, p.token_ns);
+}
+template <class A>
+void fields(A& a, engine::DraftReport& d) {
+    a(d.drafted_tokens, d.accepted_tokens, d.drafted_at, d.accepted_at, d.branches, d.dropped_branches,
+      d.branch_tokens, d.length, d.passes, d.pass_tokens, d.pass_ns);
+}
+template <class A>
+void fields(A& a, engine::GrammarReport& g) {
+    a(g.masks, g.cut_drafts, g.mask_ns, g.compiled, g.cached, g.refused, g.compile_ns);
+}
+template <class A>
+void fields(A& a, engine::CallReport& c) {
+    a(c.plan_ns, c.sample_ns, c.propose_ns, c.kv_update_ns, c.kv_choose_ns, c.forward, c.plan_faults,
+      c.sampler_faults, c.proposer_faults, c.kv_policy_faults, c.plan_breaches, c.sampler_breaches,
+      c.proposer_breaches, c.kv_policy_breaches);
+}
+template <class A>
+void fields(A& a, engine::GraphReport& g) {
+    a(g.replayed, g.miss, g.size, g.padded_tokens, g.capture_ns, g.captured, g.bytes);
+}
+template <class A>
 void fields(A& a, engine::StepReport& r) {
-    a(r.step, r.start_ns, r.end_ns, r.phase_ns, r.scheduled_seqs, r.scheduled_tokens, r.prefill_tokens,
-      r.decode_tokens, r.sampled_tokens, r.admitted, r.finished, r.trimmed, r.running_requests, r.waiting_requests,
-      r.waiting_tokens, r.oldest_wait_ns, r.preemptions, r.preempted_for_memory, r.preempted_tokens, r.swapped_out,
-      r.swapped_in, r.pages_to_host, r.pages_to_device, r.swap_fallbacks, r.token_slots, r.empty_slots,
-      r.residencies_ns, r.watermark, r.swap_pages, r.used_swap_pages, r.host_page_ns, r.token_ns, r.total_pages,
-      r.used_pages, r.cached_pages, r.group_pages, r.prefix_query_tokens, r.prefix_hit_tokens, r.evicted_pages,
-      r.chosen_evictions, r.forked, r.copied_pages, r.drafted_tokens, r.accepted_tokens, r.branches,
-      r.dropped_branches, r.branch_tokens,
-      r.draft_length, r.drafted_at, r.accepted_at, r.draft_passes, r.draft_pass_tokens, r.draft_pass_ns,
-      r.grammar_masks, r.cut_drafts, r.grammar_mask_ns, r.grammars_compiled, r.grammars_cached, r.grammars_refused,
-      r.grammar_compile_ns, r.broadcast_bytes, r.broadcast_ns, r.plan_ns, r.sample_ns, r.propose_ns,
-      r.kv_update_ns, r.kv_choose_ns, r.forward, r.plan_faults, r.sampler_faults, r.proposer_faults,
-      r.kv_policy_faults, r.plan_breaches, r.sampler_breaches, r.proposer_breaches, r.kv_policy_breaches, r.swaps,
-      r.sync_reason, r.graph_replayed, r.graph_miss, r.graph_size,
-      r.padded_tokens, r.graph_capture_ns, r.graphs, r.graph_bytes);
+    a(r.step, r.start_ns, r.end_ns, r.phase_ns, r.sync_reason, r.broadcast_bytes, r.broadcast_ns, r.work,
+      r.queues, r.kv, r.preemption, r.drafts, r.grammars, r.calls, r.graph, r.swaps);
 }
 template <class A>
 void fields(A& a, RequestRecord& r) {

@@ -17,18 +17,18 @@ struct Call { // of plugins in a step
     uint64_t (*ns)(const StepReport&);
 };
 constexpr Call kCalls[] = {
-    {"time_scheduler_plan", "scheduler plan", [](const StepReport& r) { return r.plan_ns; }},
-    {"time_sampler_sample", "sampler sample", [](const StepReport& r) { return r.sample_ns; }},
-    {"time_proposer_propose", "proposer propose", [](const StepReport& r) { return r.propose_ns; }},
-    {"time_kv_policy_update", "kv_policy update", [](const StepReport& r) { return r.kv_update_ns; }},
-    {"time_kv_policy_choose", "kv_policy choose", [](const StepReport& r) { return r.kv_choose_ns; }},
-    {"time_model_forward", "model forward", [](const StepReport& r) { return r.forward.model_forward; }},
-    {"time_attention_plan", "attention plan", [](const StepReport& r) { return r.forward.attention_plan; }},
-    {"time_attention_append", "attention append", [](const StepReport& r) { return r.forward.attention_append; }},
-    {"time_attention_run", "attention run", [](const StepReport& r) { return r.forward.attention_run; }},
-    {"time_device_begin", "device begin", [](const StepReport& r) { return r.forward.device_begin; }},
-    {"time_device_launch", "device launch", [](const StepReport& r) { return r.forward.device_launch; }},
-    {"time_device_end", "device end", [](const StepReport& r) { return r.forward.device_end; }},
+    {"time_scheduler_plan", "scheduler plan", [](const StepReport& r) { return r.calls.plan_ns; }},
+    {"time_sampler_sample", "sampler sample", [](const StepReport& r) { return r.calls.sample_ns; }},
+    {"time_proposer_propose", "proposer propose", [](const StepReport& r) { return r.calls.propose_ns; }},
+    {"time_kv_policy_update", "kv_policy update", [](const StepReport& r) { return r.calls.kv_update_ns; }},
+    {"time_kv_policy_choose", "kv_policy choose", [](const StepReport& r) { return r.calls.kv_choose_ns; }},
+    {"time_model_forward", "model forward", [](const StepReport& r) { return r.calls.forward.model_forward; }},
+    {"time_attention_plan", "attention plan", [](const StepReport& r) { return r.calls.forward.attention_plan; }},
+    {"time_attention_append", "attention append", [](const StepReport& r) { return r.calls.forward.attention_append; }},
+    {"time_attention_run", "attention run", [](const StepReport& r) { return r.calls.forward.attention_run; }},
+    {"time_device_begin", "device begin", [](const StepReport& r) { return r.calls.forward.device_begin; }},
+    {"time_device_launch", "device launch", [](const StepReport& r) { return r.calls.forward.device_launch; }},
+    {"time_device_end", "device end", [](const StepReport& r) { return r.calls.forward.device_end; }},
 };
 
 struct Miss { // why no graph was replayed
@@ -113,24 +113,24 @@ void StepNumbers::add(const StepReport& r) {
     const auto time = static_cast<double>(r.end_ns - r.start_ns);
     if (time <= 0) return; // nothing can be weighted by it
     steps_ += 1;
-    waiting_.add(r.waiting_requests, time);
-    waiting_tokens_.add(static_cast<double>(r.waiting_tokens), time);
-    oldest_wait_ms_.add(static_cast<double>(r.oldest_wait_ns) * 1e-6, time);
-    if (r.total_pages > 0) kv_.add(100.0 * r.used_pages / r.total_pages, time);
-    used_slots_ += static_cast<double>(r.token_slots) * time;
-    empty_slots_ += static_cast<double>(r.empty_slots) * time;
-    lost_ += r.preempted_tokens;
-    drafted_ += r.drafted_tokens;
-    accepted_ += r.accepted_tokens;
+    waiting_.add(r.queues.waiting_requests, time);
+    waiting_tokens_.add(static_cast<double>(r.queues.waiting_tokens), time);
+    oldest_wait_ms_.add(static_cast<double>(r.queues.oldest_wait_ns) * 1e-6, time);
+    if (r.kv.total_pages > 0) kv_.add(100.0 * r.kv.used_pages / r.kv.total_pages, time);
+    used_slots_ += static_cast<double>(r.kv.token_slots) * time;
+    empty_slots_ += static_cast<double>(r.kv.empty_slots) * time;
+    lost_ += r.preemption.preempted_tokens;
+    drafted_ += r.drafts.drafted_tokens;
+    accepted_ += r.drafts.accepted_tokens;
     calls_ns_.resize(std::size(kCalls));
     for (size_t i = 0; i < calls_ns_.size(); ++i) calls_ns_[i] += kCalls[i].ns(r);
-    if (r.scheduled_tokens == 0) return;
+    if (r.work.scheduled_tokens == 0) return;
     passes_ += 1;
-    sequences_ += r.scheduled_seqs;
-    tokens_ += r.scheduled_tokens;
-    padded_ += r.padded_tokens;
-    replayed_ += r.graph_replayed;
-    if (!r.graph_replayed) misses_[r.graph_miss] += 1;
+    sequences_ += r.work.scheduled_seqs;
+    tokens_ += r.work.scheduled_tokens;
+    padded_ += r.graph.padded_tokens;
+    replayed_ += r.graph.replayed;
+    if (!r.graph.replayed) misses_[r.graph.miss] += 1;
 }
 
 std::vector<NamedNumber> StepNumbers::numbers() const {

@@ -139,13 +139,13 @@ bool holds(const std::map<K, Number>& expected, const std::map<K, Number>& got) 
 }  // namespace
 
 void Tally::add(const engine::StepReport& r) {
-    steps += r.scheduled_tokens > 0;
-    hit_tokens += r.prefix_hit_tokens;
-    query_tokens += r.prefix_query_tokens;
-    drafted_tokens += r.drafted_tokens;
-    accepted_tokens += r.accepted_tokens;
-    plan_faults += r.plan_faults;
-    kv_policy_faults += r.kv_policy_faults;
+    steps += r.work.scheduled_tokens > 0;
+    hit_tokens += r.kv.prefix_hit_tokens;
+    query_tokens += r.kv.prefix_query_tokens;
+    drafted_tokens += r.drafts.drafted_tokens;
+    accepted_tokens += r.drafts.accepted_tokens;
+    plan_faults += r.calls.plan_faults;
+    kv_policy_faults += r.calls.kv_policy_faults;
 }
 
 Value value_of(Subject subject, const Value& expected, const State& s) {

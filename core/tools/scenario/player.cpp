@@ -110,8 +110,8 @@ void Player::check(const engine::StepReport& report) {
                                   "no token is sampled in this step");
     }
     const engine::View view = engine_->view();
-    spend(1 + report.scheduled_tokens + report.running_requests + report.waiting_requests +
-          report.grammar_masks * grammar_row_ + work_of_step(view, requests_.candidates()));
+    spend(1 + report.work.scheduled_tokens + report.queues.running_requests + report.queues.waiting_requests +
+          report.grammars.masks * grammar_row_ + work_of_step(view, requests_.candidates()));
     drafts_.check_all_taken(requests_, course_);
     for (const host::SwapRecord& r : report.swaps)
         if (r.state == host::SwapState::kRefused) course_.differ("swap", "the scheduler takes the slot", r.text());

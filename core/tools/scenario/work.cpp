@@ -40,7 +40,7 @@ uint64_t work_of_step(const engine::View& view, const Candidates& candidates) {
 
 uint64_t work_of(const step::Expect& what, const engine::View& view, size_t requests) {
     const uint64_t sequences = view.waiting.size() + view.running.size();
-    uint64_t work = sequences + view.preempted.size() + view.report.residencies_ns.size() / kPages;
+    uint64_t work = sequences + view.preempted.size() + view.report.kv.residencies_ns.size() / kPages;
     for (const Expectation& e : what.expectations) {
         if (const auto* counts = std::get_if<Counts>(&e.value)) work += counts->size() * sequences / kRecords;
         if (const auto* totals = std::get_if<Totals>(&e.value))

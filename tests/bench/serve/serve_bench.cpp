@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "config/load.hpp"
-#include "engine/engine_metrics.hpp"
+#include "engine/metrics/engine_metrics.hpp"
 #include "paths.hpp"
 #include "serve/load_client.hpp"
 #include "serve/server.hpp"

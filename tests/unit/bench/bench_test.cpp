@@ -75,7 +75,7 @@ TEST(BenchModel, MeasuresEachCaseBesideItsLimit) {
         }
     }
     // Twice the layers' matrices (q 4, k and v 2 heads of 16, o, gate, up, down), and the head.
-    const runner::ModelWork& work = bench->facts.work;
+    const runner::ModelWork& work = bench->facts.model.work;
     EXPECT_EQ(work.linear_params, 2u * (64 * 64 + 2 * 64 * 32 + 64 * 64 + 3 * 64 * 96));
     EXPECT_EQ(work.head_params, 64u * 300);
     EXPECT_EQ(work.attention_flop, 2u * 4 * 4 * 16);
@@ -131,7 +131,7 @@ TEST(BenchModel, CountsOfAMixtureTheExpertsThatABatchChooses) {
     c.model.shape["num_experts_per_tok"] = "2";
     const auto bench = bench_model(c, engine::testing::registry(), {{1, 20, 6}}, 1, [](const auto&) {});
     ASSERT_TRUE(bench) << bench.error();
-    const runner::ModelWork& work = bench->facts.work;
+    const runner::ModelWork& work = bench->facts.model.work;
     const uint64_t expert = 3 * 64 * 96, all = 2 * 8 * expert;
     EXPECT_EQ(work.linear_params, 2u * (64 * 64 + 2 * 64 * 32 + 64 * 64 + 64 * 8)) << "attention and the router";
     EXPECT_EQ(work.params_of_token(), static_cast<double>(work.linear_params + 2 * 2 * expert));

@@ -52,7 +52,7 @@ struct Ran {
     }
     uint32_t replayed() const {
         return static_cast<uint32_t>(
-            std::count_if(steps.begin(), steps.end(), [](const StepReport& r) { return r.graph_replayed; }));
+            std::count_if(steps.begin(), steps.end(), [](const StepReport& r) { return r.graph.replayed; }));
     }
 };
 
@@ -73,7 +73,7 @@ Ran run(const config::EngineConfig& c) {
         h.add(random_prompt(i / 2, 10 + static_cast<uint32_t>(i) * 7), p);
     }
     h.run_all();
-    EXPECT_EQ(h.steps.back().used_pages, 0u);
+    EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
     return {h.outputs, h.steps};
 }
 
@@ -119,7 +119,7 @@ TEST(AsyncOnADevice, SwapsWithoutAChangeOfATextAndWithoutWaiting) {
         const Ran got = run(c);
         expect_same(want.outputs, got.outputs);
         uint32_t out = 0, in = 0;
-        for (const StepReport& r : got.steps) out += r.pages_to_host, in += r.pages_to_device;
+        for (const StepReport& r : got.steps) out += r.preemption.pages_to_host, in += r.preemption.pages_to_device;
         EXPECT_GT(in, 0u);
         EXPECT_GE(out, in);
         EXPECT_GT(got.count(""), 20u);
@@ -181,9 +181,9 @@ TEST(AsyncOnADevice, DropsTheTokenAfterAStopAndKeepsItsBlocksUntilThen) {
     h.step();
     const StepReport second = h.step();
     EXPECT_EQ(h.outputs.at(stops).finish, FinishReason::kStop);
-    EXPECT_EQ(second.scheduled_tokens, 2u) << "its placeholder is on the device";
-    EXPECT_EQ(second.used_pages, 4u) << "which may still write into its blocks";
-    EXPECT_EQ(h.step().used_pages, 2u);
+    EXPECT_EQ(second.work.scheduled_tokens, 2u) << "its placeholder is on the device";
+    EXPECT_EQ(second.kv.used_pages, 4u) << "which may still write into its blocks";
+    EXPECT_EQ(h.step().kv.used_pages, 2u);
     EXPECT_EQ(h.outputs.at(stops).tokens.size(), 1u);
     h.run_all();
     Harness alone(synchronous());
@@ -200,7 +200,7 @@ TEST(AsyncOnADevice, AnAbortLeavesOthersAndTheirRowsAlone) {
     EXPECT_EQ(h.outputs.at(gone).finish, FinishReason::kAbort);
     EXPECT_EQ(h.run(stays).tokens, text) << "the row before its own has left the flight";
     h.run_all();
-    EXPECT_EQ(h.step().used_pages, 0u);
+    EXPECT_EQ(h.step().kv.used_pages, 0u);
 }
 
 TEST(AsyncOnADevice, WaitsForTokensThatPenaltiesLookAt) {
@@ -327,7 +327,7 @@ TEST(AsyncOnADevice, ARequestWhoseTokenIsNoneFailsAlone) {
             EXPECT_EQ(h.outputs.at(wrong).tokens.size(), 3u);
             const RequestId after = h.add(random_prompt(3, 140), greedy(9)); // may share what the others computed
             h.run_all();
-            EXPECT_EQ(h.steps.back().used_pages, 0u);
+            EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
             EXPECT_EQ(h.outputs.at(others[0]).tokens, alone.run(alone.add(random_prompt(2, 34), drawn(2, 20))).tokens);
             const auto text = alone.run(alone.add(random_prompt(3, 140), greedy(9))).tokens;
             EXPECT_EQ(h.outputs.at(others[1]).tokens, text);
@@ -344,7 +344,8 @@ TEST(AsyncOnADevice, WhatASpoiltStepMadeOfAnAbortedPromptIsNotShared) {
     const RequestId wrong = h.add(random_prompt(1, 30), drawn(1, 20)), gone = h.add(random_prompt(3, 145), greedy(4));
     for (int i = 0; h.outputs[wrong].finish == FinishReason::kNone; ++i) ASSERT_LT(h.step().step, 50u);
     ASSERT_EQ(h.outputs[wrong].finish, FinishReason::kError);
-    ASSERT_GT(h.steps.back().prefill_tokens, 0u) << "the step that was given its token computes part of the prompt";
+    ASSERT_GT(h.steps.back().work.prefill_tokens, 0u)
+        << "the step that was given its token computes part of the prompt";
     h.engine->abort(gone);
     const RequestId after = h.add(random_prompt(3, 145), greedy(4));
     h.run_all();

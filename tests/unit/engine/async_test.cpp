@@ -75,7 +75,7 @@ std::map<RequestId, Output> texts(const config::EngineConfig& c, std::vector<Ste
     for (uint64_t i = 0; i < 12; ++i)
         h.add(random_prompt(i / 2, 10 + static_cast<uint32_t>(i) * 7), seeded(i, 5 + static_cast<uint32_t>(i) * 3));
     h.run_all();
-    EXPECT_EQ(h.steps.back().used_pages, 0u);
+    EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
     if (steps) *steps = h.steps;
     return h.outputs;
 }
@@ -95,7 +95,7 @@ TEST(AsyncScheduling, LeavesEveryTextAsItIs) {
         const auto overlapped = texts(c, &steps);
         uint32_t preemptions = 0, deep = 0, waited = 0;
         for (const StepReport& r : steps) {
-            preemptions += r.preemptions;
+            preemptions += r.preemption.preemptions;
             deep += r.sync_reason.empty();
             waited += r.sync_reason == "preemption";
         }
@@ -114,7 +114,7 @@ TEST(AsyncScheduling, PlansNoTokenForOneThatIsAboutToEnd) {
     h.add(random_prompt(1, 4), greedy(3));
     h.run_all();
     uint32_t computed = 0;
-    for (const StepReport& r : h.steps) computed += r.scheduled_tokens;
+    for (const StepReport& r : h.steps) computed += r.work.scheduled_tokens;
     EXPECT_EQ(computed, 4u + 2);
 }
 
@@ -125,17 +125,17 @@ TEST(AsyncScheduling, DropsTheTokenAfterAStopAndKeepsItsBlocksUntilThen) {
     std::iota(p.stop_token_ids.begin(), p.stop_token_ids.end(), 0); // whatever comes, it stops
     const RequestId stops = h.add(random_prompt(1, 8), p); // a block of 8; its next token needs another
     const StepReport first = h.step();
-    EXPECT_EQ(first.sampled_tokens, 0u) << "nothing is back";
-    EXPECT_EQ(first.used_pages, 1u);
+    EXPECT_EQ(first.work.sampled_tokens, 0u) << "nothing is back";
+    EXPECT_EQ(first.kv.used_pages, 1u);
     const StepReport second = h.step();
-    EXPECT_EQ(second.scheduled_tokens, 1u) << "a placeholder";
-    EXPECT_EQ(second.sampled_tokens, 1u);
+    EXPECT_EQ(second.work.scheduled_tokens, 1u) << "a placeholder";
+    EXPECT_EQ(second.work.sampled_tokens, 1u);
     EXPECT_EQ(h.outputs.at(stops).finish, FinishReason::kStop);
-    EXPECT_EQ(second.used_pages, 2u) << "the device may still write into them";
+    EXPECT_EQ(second.kv.used_pages, 2u) << "the device may still write into them";
     EXPECT_TRUE(h.engine->has_unfinished());
     const StepReport third = h.step();
-    EXPECT_EQ(third.sampled_tokens, 0u);
-    EXPECT_EQ(third.used_pages, 0u);
+    EXPECT_EQ(third.work.sampled_tokens, 0u);
+    EXPECT_EQ(third.kv.used_pages, 0u);
     EXPECT_FALSE(h.engine->has_unfinished());
     EXPECT_EQ(h.outputs.at(stops).tokens.size(), 1u);
 }
@@ -153,7 +153,7 @@ TEST(AsyncScheduling, AnAbortLeavesOthersAndTheBlocksInFlightAlone) {
     EXPECT_EQ(h.outputs.at(gone).tokens.size(), made) << "what is in flight is not handed out";
     EXPECT_EQ(h.run(stays).tokens, text);
     EXPECT_EQ(h.run_all().size(), 2u);
-    EXPECT_EQ(h.step().used_pages, 0u);
+    EXPECT_EQ(h.step().kv.used_pages, 0u);
 }
 
 TEST(AsyncScheduling, SaysWhyStepsComeInTurn) {

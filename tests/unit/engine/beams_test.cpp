@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "unit/engine/engine_fixture.hpp"
+#include "unit/engine/report_sums.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -24,12 +25,6 @@ SamplingParams beams(uint32_t width, uint32_t max_tokens) {
 
 const Output& output(const Harness& h, RequestId id, uint32_t index) {
     return index == 0 ? h.outputs.at(id) : h.others.at({id, index});
-}
-
-uint64_t sum(const Harness& h, uint32_t StepReport::*field) {
-    uint64_t total = 0;
-    for (const StepReport& r : h.steps) total += r.*field;
-    return total;
 }
 
 config::EngineConfig golden_model(const std::string& name) {
@@ -83,8 +78,8 @@ TEST(Beams, FindWhatHuggingFaceFinds) {
     }
     EXPECT_GT(ended, 20u);
     for (const auto& [name, h] : engines) {
-        EXPECT_EQ(h->steps.back().used_pages, 0u);
-        EXPECT_GT(sum(*h, &StepReport::forked), 50u);
+        EXPECT_EQ(h->steps.back().kv.used_pages, 0u);
+        EXPECT_GT(sum_over(h->steps, &ScheduledWork::forked), 50u);
     }
 }
 
@@ -107,7 +102,7 @@ Harness& together(std::unique_ptr<Harness>& h, F&& change) {
         if (!sound) throw std::runtime_error(sound.error());
     }
     for (const auto& [id, one] : ids) expect_golden(one, *h, id);
-    EXPECT_EQ(h->steps.back().used_pages, 0u);
+    EXPECT_EQ(h->steps.back().kv.used_pages, 0u);
     return *h;
 }
 
@@ -141,7 +136,7 @@ TEST(Beams, FindTheSameWhenTheyArePreempted) {
             c.engine.watermark = 0;
             c.engine.enable_prefix_caching = caching;
         });
-        EXPECT_GT(sum(*h, &StepReport::preemptions), 5u);
+        EXPECT_GT(sum_over(h->steps, &PreemptionReport::preemptions), 5u);
     }
 }
 
@@ -154,7 +149,7 @@ TEST(Beams, FindTheSameWithEveryScheduler) {
             c.scheduler = {name, {}};
             c.engine.max_num_seqs = 9;
         });
-        EXPECT_EQ(sum(*h, &StepReport::plan_faults), 0u);
+        EXPECT_EQ(sum_over(h->steps, &CallReport::plan_faults), 0u);
     }
 }
 
@@ -170,7 +165,7 @@ TEST(Beams, AreNotDraftedFor) {
     const auto drafted = [&](const SamplingParams& params) {
         Harness h(c);
         h.run(h.add(repetitive, params));
-        return sum(h, &StepReport::drafted_tokens);
+        return sum_over(h.steps, &DraftReport::drafted_tokens);
     };
     EXPECT_EQ(drafted(beams(3, 60)), 0u);
     EXPECT_GT(drafted(greedy(60)), 0u);
@@ -179,7 +174,7 @@ TEST(Beams, AreNotDraftedFor) {
 TEST(Beams, FindTheSameBesideRequestsThatAreDraftedFor) {
     std::unique_ptr<Harness> h;
     together(h, draft_by_lookup);
-    EXPECT_GT(sum(*h, &StepReport::drafted_tokens), 0u);
+    EXPECT_GT(sum_over(h->steps, &DraftReport::drafted_tokens), 0u);
 }
 
 TEST(Beams, TakeNoStepInFlightAndSaySo) {
@@ -205,7 +200,7 @@ TEST(Beams, FitExactlyWhatTheyMayTake) {
     c.engine.num_blocks = 2 + 4 * 4; // of a prompt of 9 tokens 2 are shared; 4 for the others of each beam
     Harness h(c);
     h.run(h.add(random_prompt(1, 9, 250), beams(4, 15)));
-    EXPECT_EQ(sum(h, &StepReport::preemptions), 0u);
+    EXPECT_EQ(sum_over(h.steps, &PreemptionReport::preemptions), 0u);
     c.engine.num_blocks -= 1;
     Harness small(c);
     Request r;
@@ -223,11 +218,11 @@ TEST(Beams, TakeTheirSeatsTogether) {
                     id = h.add(random_prompt(2, 9, 250), beams(4, 6));
     for (int i = 0; i < 5; ++i) {
         h.step();
-        EXPECT_EQ(h.steps.back().running_requests, i < 4 ? 1u : 0u);
+        EXPECT_EQ(h.steps.back().queues.running_requests, i < 4 ? 1u : 0u);
     }
     EXPECT_EQ(h.outputs.at(other).endings, 1u);
     h.step();
-    EXPECT_EQ(h.steps.back().running_requests, 4u);
+    EXPECT_EQ(h.steps.back().queues.running_requests, 4u);
     h.run(id);
 }
 
@@ -235,11 +230,11 @@ TEST(Beams, ShareTheirPagesUntilTheyWrite) {
     Harness h(golden_model("llama_gqa_tied"));
     h.add(random_prompt(1, 20, 250), beams(4, 6)); // two full blocks and half of one
     h.step();
-    EXPECT_EQ(h.steps.back().used_pages, 3u);
-    EXPECT_EQ(h.steps.back().forked, 3u);
+    EXPECT_EQ(h.steps.back().kv.used_pages, 3u);
+    EXPECT_EQ(h.steps.back().work.forked, 3u);
     h.step();
-    EXPECT_EQ(h.steps.back().copied_pages, 3u);
-    EXPECT_EQ(h.steps.back().decode_tokens, 4u);
+    EXPECT_EQ(h.steps.back().kv.copied_pages, 3u);
+    EXPECT_EQ(h.steps.back().work.decode_tokens, 4u);
 }
 
 TEST(Beams, EndWithTheirRequest) {

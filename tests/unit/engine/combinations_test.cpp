@@ -151,15 +151,15 @@ Ran run(const config::EngineConfig& c) {
         EXPECT_NE(o.finish, FinishReason::kError) << id.first << ": " << o.stop_reason;
     }
     for (const StepReport& s : h.steps) {
-        out.drafted += s.drafted_tokens;
-        out.accepted += s.accepted_tokens;
-        out.preemptions += s.preemptions;
-        out.swapped_in += s.swapped_in;
-        out.cached += s.prefix_hit_tokens;
-        EXPECT_EQ(s.plan_faults + s.proposer_faults + s.sampler_faults, 0u);
+        out.drafted += s.drafts.drafted_tokens;
+        out.accepted += s.drafts.accepted_tokens;
+        out.preemptions += s.preemption.preemptions;
+        out.swapped_in += s.preemption.swapped_in;
+        out.cached += s.kv.prefix_hit_tokens;
+        EXPECT_EQ(s.calls.plan_faults + s.calls.proposer_faults + s.calls.sampler_faults, 0u);
     }
-    EXPECT_EQ(h.steps.back().used_pages, 0u);
-    EXPECT_EQ(h.steps.back().used_swap_pages, 0u);
+    EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
+    EXPECT_EQ(h.steps.back().preemption.used_swap_pages, 0u);
     return out;
 }
 

@@ -19,10 +19,10 @@ config::EngineConfig with_scheduler(const std::string& name, host::Settings sett
 TEST(Configure, ChangesWhatTheNextStepDoes) {
     Harness h(with_scheduler("sarathi", {{"chunk", "10"}}));
     h.add(random_prompt(1, 100), greedy(1));
-    EXPECT_EQ(h.step().scheduled_tokens, 10u);
+    EXPECT_EQ(h.step().work.scheduled_tokens, 10u);
     const auto done = h.engine->configure(SwapSlot::kScheduler, {{"chunk", "25"}});
     ASSERT_TRUE(done) << done.error();
-    EXPECT_EQ(h.step().scheduled_tokens, 25u);
+    EXPECT_EQ(h.step().work.scheduled_tokens, 25u);
 }
 
 TEST(Configure, TakesAllOrNothing) {
@@ -47,7 +47,7 @@ TEST(Configure, LeavesWhatIsNotGiven) {
     Harness h(with_scheduler("sarathi", {{"chunk", "10"}}));
     h.add(random_prompt(1, 100), greedy(1));
     ASSERT_TRUE(h.engine->configure(SwapSlot::kScheduler, {}));
-    EXPECT_EQ(h.step().scheduled_tokens, 10u);
+    EXPECT_EQ(h.step().work.scheduled_tokens, 10u);
 }
 
 }  // namespace

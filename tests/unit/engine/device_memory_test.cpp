@@ -32,15 +32,15 @@ TEST(DeviceMemory, KeysAndValuesGetTheShareThatWeightsLeave) {
     c.engine.gpu_memory_utilization = 0.5;
     const Harness h(c);
     const EngineFacts& facts = h.engine->facts();
-    ASSERT_GT(facts.weight_bytes, 0u);
-    EXPECT_EQ(facts.num_blocks, (25'000'000 - facts.weight_bytes) / facts.page_bytes);
+    ASSERT_GT(facts.model.weight_bytes, 0u);
+    EXPECT_EQ(facts.kv.num_blocks, (25'000'000 - facts.model.weight_bytes) / facts.kv.page_bytes);
 }
 
 TEST(DeviceMemory, ItIsSharedOutAfterAPassOverTheLargestBatch) {
     config::EngineConfig c = on("replays", "replays");
     c.engine.gpu_memory_utilization = 0.25; // of 1 GiB, all of it free by what the device says
     Harness h(c);
-    EXPECT_EQ(h.engine->facts().num_blocks, (1u << 28) / h.engine->facts().page_bytes);
+    EXPECT_EQ(h.engine->facts().kv.num_blocks, (1u << 28) / h.engine->facts().kv.page_bytes);
     config::EngineConfig told = on("replays", "replays");
     told.engine.num_blocks = 64;
     Harness other(told);

@@ -27,9 +27,9 @@ TEST(DraftModel, APassThatFailsCostsDraftsAndNoText) {
     uint32_t before = 0, after = 0, faults = 0;
     while (h.engine->has_unfinished()) {
         const StepReport r = h.step();
-        (faults > 0 ? after : before) += r.drafted_tokens;
-        EXPECT_EQ(r.accepted_tokens, r.drafted_tokens) << "it drafts for itself";
-        faults += r.proposer_faults;
+        (faults > 0 ? after : before) += r.drafts.drafted_tokens;
+        EXPECT_EQ(r.drafts.accepted_tokens, r.drafts.drafted_tokens) << "it drafts for itself";
+        faults += r.calls.proposer_faults;
     }
     EXPECT_EQ(faults, 1u);
     EXPECT_GT(before, 0u);
@@ -38,12 +38,12 @@ TEST(DraftModel, APassThatFailsCostsDraftsAndNoText) {
     const RequestId third = h.add(random_prompt(3, 40), greedy(16));
     h.run(third);
     EXPECT_TRUE(std::any_of(h.steps.begin() + until_now, h.steps.end(),
-                            [](const StepReport& r) { return r.drafted_tokens > 0; }));
+                            [](const StepReport& r) { return r.drafts.drafted_tokens > 0; }));
     for (const auto& [id, seed, length] : {std::tuple(first, 1, 20u), {second, 2, 30u}, {third, 3, 40u}}) {
         EXPECT_EQ(h.outputs.at(id).finish, FinishReason::kLength);
         EXPECT_EQ(h.outputs.at(id).tokens, alone.run(alone.add(random_prompt(seed, length), greedy(16))).tokens);
     }
-    EXPECT_EQ(h.steps.back().used_pages, 0u);
+    EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
 }
 
 }  // namespace

@@ -51,18 +51,18 @@ Ran run(const config::EngineConfig& c, const std::vector<Case>& all) {
     for (const RequestId id : ids) out.outputs.push_back(h.outputs.at(id));
     for (const Output& o : out.outputs) out.cached += o.cached_tokens;
     for (const StepReport& s : h.steps) {
-        out.drafted += s.drafted_tokens;
-        out.accepted += s.accepted_tokens;
-        out.preemptions += s.preemptions;
-        out.faults += s.proposer_faults;
-        out.draft_tokens += s.draft_pass_tokens;
-        out.draft_passes += s.draft_passes;
+        out.drafted += s.drafts.drafted_tokens;
+        out.accepted += s.drafts.accepted_tokens;
+        out.preemptions += s.preemption.preemptions;
+        out.faults += s.calls.proposer_faults;
+        out.draft_tokens += s.drafts.pass_tokens;
+        out.draft_passes += s.drafts.passes;
         for (size_t i = 0; i < out.drafted_at.size(); ++i) {
-            out.drafted_at[i] += s.drafted_at[i];
-            out.accepted_at[i] += s.accepted_at[i];
+            out.drafted_at[i] += s.drafts.drafted_at[i];
+            out.accepted_at[i] += s.drafts.accepted_at[i];
         }
     }
-    EXPECT_EQ(h.steps.back().used_pages, 0u);
+    EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
     EXPECT_EQ(out.faults, 0u);
     return out;
 }

@@ -22,7 +22,7 @@ std::vector<Case> cases(size_t count, uint32_t vocab = kVocab);
 struct Ran {
     std::vector<Output> outputs;
     uint64_t drafted = 0, accepted = 0, preemptions = 0, faults = 0, cached = 0, draft_tokens = 0, draft_passes = 0;
-    std::array<uint64_t, StepReport::kDraftPositions> drafted_at{}, accepted_at{};
+    std::array<uint64_t, DraftReport::kPositions> drafted_at{}, accepted_at{};
 };
 
 Ran run(const config::EngineConfig&, const std::vector<Case>&); // expects that nothing is left over, and no fault

@@ -21,14 +21,14 @@ struct World { // that a policy lives in
 
 StepReport step_of(const World& w, uint32_t drafts) {
     StepReport r;
-    r.scheduled_tokens = r.decode_tokens = w.sequences * (1 + drafts);
+    r.work.scheduled_tokens = r.work.decode_tokens = w.sequences * (1 + drafts);
     double reached = 1000; // sequences that are counted, whatever the batch is
     for (uint32_t i = 0; i < drafts; ++i) {
-        r.drafted_at[i] = 1000;
-        r.accepted_at[i] = static_cast<uint32_t>(reached *= w.acceptance);
+        r.drafts.drafted_at[i] = 1000;
+        r.drafts.accepted_at[i] = static_cast<uint32_t>(reached *= w.acceptance);
     }
-    r.propose_ns = static_cast<uint64_t>(1000 * w.draft_us * drafts);
-    r.end_ns = static_cast<uint64_t>(1000 * (w.fixed_us + w.token_us * r.scheduled_tokens)) + r.propose_ns;
+    r.calls.propose_ns = static_cast<uint64_t>(1000 * w.draft_us * drafts);
+    r.end_ns = static_cast<uint64_t>(1000 * (w.fixed_us + w.token_us * r.work.scheduled_tokens)) + r.calls.propose_ns;
     return r;
 }
 
@@ -91,7 +91,7 @@ TEST(DraftLength, OfAnEngineIsTheSameInEachRunAndChangesNoText) {
         for (uint64_t i = 0; i < 3; ++i) h.add(random_prompt(i, 10), greedy(200));
         h.run_all();
         std::vector<uint32_t> lengths;
-        for (const StepReport& r : h.steps) lengths.push_back(r.draft_length);
+        for (const StepReport& r : h.steps) lengths.push_back(r.drafts.length);
         return lengths;
     };
     const auto lengths = run(config::DraftMode::kAdaptive, 0.05);

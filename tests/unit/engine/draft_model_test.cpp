@@ -100,8 +100,9 @@ TEST(DraftModel, OfItselfIsRightForSeveralOutputsOfAPrompt) {
         };
         EXPECT_TRUE(h.engine->add_request(std::move(r)));
         h.run_all();
-        for (const StepReport& s : h.steps) drafted_tokens += s.drafted_tokens, accepted += s.accepted_tokens;
-        EXPECT_EQ(h.steps.back().used_pages, 0u);
+        for (const StepReport& s : h.steps)
+            drafted_tokens += s.drafts.drafted_tokens, accepted += s.drafts.accepted_tokens;
+        EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
         return out;
     };
     uint64_t drafted_tokens = 0, accepted = 0;
@@ -221,7 +222,7 @@ TEST(DraftModel, LeavesNothingBehindWhereRequestsAreAborted) {
         if (i % 2) h.engine->abort(ids[i]);
     }
     h.run_all();
-    EXPECT_EQ(h.steps.back().used_pages, 0u);
+    EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
     for (const RequestId id : ids) EXPECT_EQ(h.outputs.at(id).endings, 1u);
 }
 
@@ -340,10 +341,10 @@ TEST(DraftModel, ChargesItsPassesToTheNanosecond) {
     const StepReport first = h.step();
     // The prompt by the target, as there; then it and the first token by the draft model, with 15 keys.
     EXPECT_EQ(first.end_ns - begin - 1000, 562'040u + 5 * 61'440 + 38'400 + 15 * 256 + 16'000);
-    EXPECT_EQ(first.draft_pass_ns, 365'440u);
+    EXPECT_EQ(first.drafts.pass_ns, 365'440u);
     const StepReport second = h.step(); // two tokens and two rows, 5 + 6 keys; nothing to draft after them
     EXPECT_EQ(second.end_ns - first.end_ns - 1000, 2u * 122'880 + 76'800 + 512 * 11 + 27'000);
-    EXPECT_EQ(second.accepted_tokens, 1u);
+    EXPECT_EQ(second.drafts.accepted_tokens, 1u);
     EXPECT_FALSE(h.engine->has_unfinished());
 }
 

@@ -109,8 +109,8 @@ TEST(Eagle, ChangesNoneOfSeveralOutputsOfAPrompt) {
         };
         EXPECT_TRUE(h.engine->add_request(std::move(r)));
         h.run_all();
-        for (const StepReport& s : h.steps) accepted += s.accepted_tokens;
-        EXPECT_EQ(h.steps.back().used_pages, 0u);
+        for (const StepReport& s : h.steps) accepted += s.drafts.accepted_tokens;
+        EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
         return out;
     };
     uint64_t none = 0, accepted = 0;
@@ -147,7 +147,7 @@ TEST(Eagle, LeavesNothingBehindWhereRequestsAreAborted) {
         if (i % 2) h.engine->abort(ids[i]);
     }
     h.run_all();
-    EXPECT_EQ(h.steps.back().used_pages, 0u);
+    EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
     for (const RequestId id : ids) EXPECT_EQ(h.outputs.at(id).endings, 1u);
 }
 

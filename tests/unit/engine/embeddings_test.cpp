@@ -61,7 +61,7 @@ TEST(Embeddings, AreTheHiddenStatesOfTransformers) {
         c.engine.kv_cache_dtype = config::KvDType::kF32;
         if (name == "llama_bf16") c.device.settings["isa"] = "plain"; // others may round activations
         Harness h(c);
-        ASSERT_GT(h.engine->facts().hidden_size, 0u) << name;
+        ASSERT_GT(h.engine->facts().model.hidden_size, 0u) << name;
         for (const auto& prompt : prompts)
             for (const PoolingType type : kBoth) {
                 const auto want = prompt[type == PoolingType::kLast ? "last" : "mean"].get<Embedding>();
@@ -97,11 +97,11 @@ TEST(Embeddings, AreTheSameInChunksBesideOthersAndOnOtherPaths) {
             ASSERT_TRUE(sound) << sound.error();
         }
         const auto any = [&](auto&& f) { return std::ranges::any_of(h.steps, f); };
-        EXPECT_EQ(any([](const StepReport& r) { return r.preemptions > 0; }), expected.preempts);
+        EXPECT_EQ(any([](const StepReport& r) { return r.preemption.preemptions > 0; }), expected.preempts);
         EXPECT_EQ(any([](const StepReport& r) { return r.sync_reason.empty(); }), expected.overlaps);
         EXPECT_EQ(any([](const StepReport& r) { return r.sync_reason == "pooling"; }), expected.overlaps);
-        EXPECT_EQ(any([](const StepReport& r) { return r.accepted_tokens > 0; }), expected.speculates);
-        EXPECT_EQ(h.engine->view().report.used_pages, 0u);
+        EXPECT_EQ(any([](const StepReport& r) { return r.drafts.accepted_tokens > 0; }), expected.speculates);
+        EXPECT_EQ(h.engine->view().report.kv.used_pages, 0u);
         for (const PoolingType type : kBoth) {
             const Embedding want = by_hand(plain, prompt, type);
             for (size_t i = type == PoolingType::kMean; i < 6; i += 2)
@@ -146,10 +146,10 @@ TEST(Embeddings, OfStepsThatWouldReplayAGraphAreComputedWithoutIt) {
     for (const PoolingType type : kBoth) {
         Harness h(c);
         h.run(h.add(prompt, greedy(3)));
-        ASSERT_TRUE(h.steps.front().graph_replayed) << h.steps.front().graph_miss;
+        ASSERT_TRUE(h.steps.front().graph.replayed) << h.steps.front().graph.miss;
         h.steps.clear();
         EXPECT_EQ(embed(h, random_prompt(5, 45), type), by_hand(plain, random_prompt(5, 45), type));
-        EXPECT_EQ(h.steps.back().graph_miss, "hidden_states");
+        EXPECT_EQ(h.steps.back().graph.miss, "hidden_states");
         EXPECT_EQ(embed(h, {7}, type), by_hand(plain, {7}, type));
     }
 }
@@ -233,13 +233,13 @@ TEST(Embeddings, OneThatIsAbortedGivesItsPagesBack) {
     const RequestId id = h.add(pooled(random_prompt(9, 60), PoolingType::kMean));
     h.step();
     h.step();
-    EXPECT_GT(h.engine->view().report.used_pages, 0u);
+    EXPECT_GT(h.engine->view().report.kv.used_pages, 0u);
     h.engine->abort(id);
     h.run_all();
     EXPECT_EQ(h.outputs.at(id).finish, FinishReason::kAbort);
     EXPECT_TRUE(h.outputs.at(id).embedding.empty());
     h.step();
-    EXPECT_EQ(h.engine->view().report.used_pages, 0u);
+    EXPECT_EQ(h.engine->view().report.kv.used_pages, 0u);
     const auto sound = h.engine->audit();
     EXPECT_TRUE(sound) << sound.error();
 }
@@ -271,7 +271,7 @@ TEST(Embeddings, AreRefusedWhereThereAreNoHiddenStates) {
     gpt2.engine.num_blocks = 64;
     gpt2.engine.threads = 1;
     Harness h(gpt2);
-    EXPECT_EQ(h.engine->facts().hidden_size, 0u);
+    EXPECT_EQ(h.engine->facts().model.hidden_size, 0u);
     const auto refused = h.engine->add_request(pooled({1, 2}, PoolingType::kMean));
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.failure().code, StatusCode::kUnsupported);

@@ -1,4 +1,4 @@
-#include "engine/engine_metrics.hpp"
+#include "engine/metrics/engine_metrics.hpp"
 
 #include <gmock/gmock.h>
 
@@ -59,7 +59,7 @@ TEST(EngineMetricsTest, SayThatTheTimeOfASimulationIsVirtual) {
     EngineMetrics simulated(all, of_simulation, "9.9");
     StepReport step;
     step.end_ns = 2'000'000'000;
-    step.scheduled_tokens = 1;
+    step.work.scheduled_tokens = 1;
     simulated.on_step(step);
     const std::string text = all.text();
     EXPECT_THAT(text, ::testing::HasSubstr("patchbay_steps_total{time=\"virtual\"} 1\n"));
@@ -96,28 +96,28 @@ TEST(EngineMetricsTest, AStepSetsGaugesAndAddsToCounters) {
     StepReport r;
     r.start_ns = 0;
     r.end_ns = 4'000'000;
-    r.scheduled_seqs = 3;
-    r.scheduled_tokens = 12;
-    r.prefill_tokens = 10;
-    r.decode_tokens = 2;
-    r.running_requests = 3;
-    r.waiting_requests = 5;
-    r.waiting_tokens = 111;
-    r.oldest_wait_ns = 2'000'000'000;
-    r.preemptions = 1;
-    r.total_pages = 10;
-    r.used_pages = 4;
-    r.group_pages = {0, 3, 1};
-    r.cached_pages = 1;
-    r.prefix_query_tokens = 30;
-    r.prefix_hit_tokens = 16;
-    r.plan_ns = 500'000'000;
-    r.forward.device_end = 125'000'000;
-    r.drafted_at[1] = 4;
-    r.accepted_at[1] = 3;
+    r.work.scheduled_seqs = 3;
+    r.work.scheduled_tokens = 12;
+    r.work.prefill_tokens = 10;
+    r.work.decode_tokens = 2;
+    r.queues.running_requests = 3;
+    r.queues.waiting_requests = 5;
+    r.queues.waiting_tokens = 111;
+    r.queues.oldest_wait_ns = 2'000'000'000;
+    r.preemption.preemptions = 1;
+    r.kv.total_pages = 10;
+    r.kv.used_pages = 4;
+    r.kv.group_pages = {0, 3, 1};
+    r.kv.cached_pages = 1;
+    r.kv.prefix_query_tokens = 30;
+    r.kv.prefix_hit_tokens = 16;
+    r.calls.plan_ns = 500'000'000;
+    r.calls.forward.device_end = 125'000'000;
+    r.drafts.drafted_at[1] = 4;
+    r.drafts.accepted_at[1] = 3;
     r.phase_ns[static_cast<size_t>(Phase::kRun)] = 250'000'000;
     s.engine.on_step(r);
-    r.waiting_requests = 2;
+    r.queues.waiting_requests = 2;
     s.engine.on_step(r);
     s.expect("patchbay_steps_total 2");
     s.expect("patchbay_requests_waiting 2");
@@ -143,18 +143,18 @@ TEST(EngineMetricsTest, AStepSetsGaugesAndAddsToCounters) {
 TEST(EngineMetricsTest, AReplayIsCountedByItsSizeAndAMissByItsReason) {
     Scrape s;
     StepReport r;
-    r.scheduled_seqs = r.scheduled_tokens = 5;
-    r.graph_miss = "not_captured";
-    r.padded_tokens = 3;
-    r.graph_capture_ns = 250'000'000;
+    r.work.scheduled_seqs = r.work.scheduled_tokens = 5;
+    r.graph.miss = "not_captured";
+    r.graph.padded_tokens = 3;
+    r.graph.capture_ns = 250'000'000;
     s.engine.on_step(r);
-    r.graph_replayed = true;
-    r.graph_miss = "";
-    r.graph_size = 8;
-    r.graph_capture_ns = 0;
+    r.graph.replayed = true;
+    r.graph.miss = "";
+    r.graph.size = 8;
+    r.graph.capture_ns = 0;
     r.sync_reason = "";
-    r.graphs = 1;
-    r.graph_bytes = 4096;
+    r.graph.captured = 1;
+    r.graph.bytes = 4096;
     s.engine.on_step(r);
     s.expect("patchbay_graph_dispatches_total{mode=\"NONE\",reason=\"not_captured\",size=\"0\"} 1");
     s.expect("patchbay_graph_dispatches_total{mode=\"FULL\",reason=\"\",size=\"8\"} 1");
@@ -197,7 +197,7 @@ TEST(EngineMetricsTest, ASwapMovesWhoIsInTheSlotAndWhomCallsAreCountedFor) {
     using host::SwapState;
     Scrape s;
     StepReport report;
-    report.plan_ns = 2'000'000'000;
+    report.calls.plan_ns = 2'000'000'000;
     report.swaps = {swap_to_sjf(SwapState::kOnProbation)};
     s.engine.on_step(report);
     const auto info = [](const char* name, const char* sha256, const char* value) {
@@ -243,15 +243,15 @@ TEST(EngineMetricsTest, ASwapMovesWhoIsInTheSlotAndWhomCallsAreCountedFor) {
 TEST(EngineMetricsTest, CallsAndFaultsOfASwappedProposerCountForItsSuccessor) {
     Scrape s;
     StepReport report;
-    report.propose_ns = 1'000'000'000;
+    report.calls.propose_ns = 1'000'000'000;
     s.engine.on_step(report);
     host::SwapRecord r = swap_to_sjf(host::SwapState::kOnProbation);
     r.kind = r.from.kind = r.to.kind = "proposer";
     r.from.name = "ngram", r.to.name = "suffix";
     report.swaps = {r};
-    report.propose_ns = 3'000'000'000;
-    report.proposer_faults = 3;
-    report.proposer_breaches = 1;
+    report.calls.propose_ns = 3'000'000'000;
+    report.calls.proposer_faults = 3;
+    report.calls.proposer_breaches = 1;
     s.engine.on_step(report);
     s.expect("patchbay_plugin_call_seconds_sum{call=\"propose\",kind=\"proposer\",plugin=\"ngram\"} 1");
     s.expect("patchbay_plugin_call_seconds_sum{call=\"propose\",kind=\"proposer\",plugin=\"suffix\"} 3");
@@ -271,7 +271,7 @@ TEST(EngineMetricsTest, SwapsAndFaultsBeginAtZeroSoThatARateSeesTheFirst) {
 TEST(EngineMetricsTest, AStepWithoutACallIsNoObservationOfIt) {
     Scrape s;
     StepReport report;
-    report.plan_ns = 1'000;
+    report.calls.plan_ns = 1'000;
     s.engine.on_step(report);
     s.engine.on_step(report);
     s.expect("patchbay_plugin_call_seconds_count{call=\"plan\",kind=\"scheduler\",plugin=\"fcfs\"} 2");
@@ -281,7 +281,7 @@ TEST(EngineMetricsTest, AStepWithoutACallIsNoObservationOfIt) {
 TEST(EngineMetricsTest, WhatIsAboutThePresentEndsWithTheEngineAndCountersGoOn) {
     metrics::Metrics all;
     StepReport step;
-    step.waiting_requests = 5;
+    step.queues.waiting_requests = 5;
     { EngineMetrics(all, facts(), "9.9").on_step(step); }
     EngineFacts next;
     next.plugins = {{"scheduler", "sjf", "1.0.0", "ee", "", ""}};

@@ -21,7 +21,7 @@ TEST(Engine, EndsByLengthAndFreesItsBlocks) {
     const Output& out = h.run(h.add(random_prompt(1, 30), greedy(10)));
     EXPECT_EQ(out.tokens.size(), 10u);
     EXPECT_EQ(out.finish, FinishReason::kLength);
-    EXPECT_EQ(h.steps.back().used_pages, 0u);
+    EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
     EXPECT_FALSE(h.engine->has_unfinished());
 }
 
@@ -29,9 +29,9 @@ TEST(Engine, PromptsThatFitTheBudgetAreScheduledInOneStep) {
     Harness h(tiny_model());
     for (int i = 0; i < 4; ++i) h.add(random_prompt(static_cast<uint64_t>(i), 50), greedy(4));
     const StepReport first = h.step();
-    EXPECT_EQ(first.scheduled_seqs, 4u);
-    EXPECT_EQ(first.scheduled_tokens, 200u);
-    EXPECT_EQ(first.sampled_tokens, 4u);
+    EXPECT_EQ(first.work.scheduled_seqs, 4u);
+    EXPECT_EQ(first.work.scheduled_tokens, 200u);
+    EXPECT_EQ(first.work.sampled_tokens, 4u);
 }
 
 TEST(Engine, ChunkingFollowsTheContract) { // budget 1024, three sequences: 800 + 224 with chunks, 800 alone without
@@ -45,8 +45,8 @@ TEST(Engine, ChunkingFollowsTheContract) { // budget 1024, three sequences: 800 
         uint64_t seed = 0;
         for (const uint32_t n : {800u, 800u, 10u, 10u}) h.add(random_prompt(++seed, n), greedy(2));
         const StepReport first = h.step();
-        EXPECT_EQ(first.scheduled_tokens, chunked ? 1024u : 800u);
-        EXPECT_EQ(first.scheduled_seqs, chunked ? 2u : 1u);
+        EXPECT_EQ(first.work.scheduled_tokens, chunked ? 1024u : 800u);
+        EXPECT_EQ(first.work.scheduled_seqs, chunked ? 2u : 1u);
         h.run_all();
     }
 }
@@ -90,7 +90,7 @@ TEST(Engine, AStopInTheMiddleOfAcceptedDraftsCutsThere) {
         const auto first = std::find(all.begin(), all.end(), all[at]) - all.begin();
         Harness h(c);
         EXPECT_EQ(h.run(h.add(prompt, p)).tokens, std::vector<TokenId>(all.begin(), all.begin() + first + 1));
-        cut += h.steps.back().accepted_tokens + 1 - h.steps.back().sampled_tokens;
+        cut += h.steps.back().drafts.accepted_tokens + 1 - h.steps.back().work.sampled_tokens;
     }
     EXPECT_GT(cut, 0u) << "no stop came among accepted drafts, so nothing was shown";
 }
@@ -270,7 +270,7 @@ TEST(Engine, AProposerThatFailsCostsOnlyItsDrafts) {
     }
     for (const auto& [id, output] : h.outputs) EXPECT_EQ(output.tokens, without.outputs[id].tokens);
     uint32_t faults = 0;
-    for (const StepReport& step : h.steps) faults += step.proposer_faults;
+    for (const StepReport& step : h.steps) faults += step.calls.proposer_faults;
     EXPECT_EQ(faults, 1u);
 }
 
@@ -285,7 +285,7 @@ TEST(Engine, ATokenOutsideTheVocabularyEndsOneRequestOnly) {
     EXPECT_EQ(h.outputs[bad].tokens.size(), 2u);
     EXPECT_EQ(h.outputs[good].finish, FinishReason::kLength);
     uint32_t faults = 0;
-    for (const StepReport& step : h.steps) faults += step.sampler_faults;
+    for (const StepReport& step : h.steps) faults += step.calls.sampler_faults;
     EXPECT_EQ(faults, 1u);
 }
 
@@ -313,11 +313,11 @@ TEST(Engine, APlanIsTrimmedToTheBlocksThatAreLeftInItsOrder) {
     Harness h(c);
     for (const uint64_t i : {1, 2, 3}) h.add(random_prompt(i, 36), greedy(2));
     const StepReport first = h.step();
-    EXPECT_EQ(first.scheduled_tokens, 36u + 8u); // five blocks, the last one, none
-    EXPECT_EQ(first.trimmed, 2u);
-    EXPECT_EQ(first.running_requests, 2u);
-    EXPECT_EQ(first.waiting_requests, 1u);
-    EXPECT_EQ(first.used_pages, 6u);
+    EXPECT_EQ(first.work.scheduled_tokens, 36u + 8u); // five blocks, the last one, none
+    EXPECT_EQ(first.work.trimmed, 2u);
+    EXPECT_EQ(first.queues.running_requests, 2u);
+    EXPECT_EQ(first.queues.waiting_requests, 1u);
+    EXPECT_EQ(first.kv.used_pages, 6u);
 }
 
 TEST(Engine, WithoutChunkedPrefillTheLongestSequenceFitsAStep) {
@@ -338,7 +338,7 @@ TEST(Engine, TokensOfAPromptAreCountedAsPrefillAlsoTheLastOne) {
     h.add(random_prompt(2, 9), greedy(3)); // chunks of 3, 4 and 2
     h.run_all();
     uint32_t prefill = 0, decode = 0;
-    for (const StepReport& step : h.steps) prefill += step.prefill_tokens, decode += step.decode_tokens;
+    for (const StepReport& step : h.steps) prefill += step.work.prefill_tokens, decode += step.work.decode_tokens;
     EXPECT_EQ(prefill, 10u);
     EXPECT_EQ(decode, 2u);
 }
@@ -349,8 +349,8 @@ TEST(Engine, TwoEqualPromptsInOneStepShareTheirFullBlocks) {
     h.add(prompt, greedy(2));
     h.add(prompt, greedy(2));
     const StepReport first = h.step();
-    EXPECT_EQ(first.used_pages, 5u + 1u + 1u);
-    EXPECT_EQ(first.prefix_hit_tokens, 40u);
+    EXPECT_EQ(first.kv.used_pages, 5u + 1u + 1u);
+    EXPECT_EQ(first.kv.prefix_hit_tokens, 40u);
     const auto& all = h.run_all();
     EXPECT_EQ(all.begin()->second.tokens, all.rbegin()->second.tokens);
 }
@@ -364,7 +364,7 @@ TEST(Engine, HitsAreCountedOnceARequest) {
     h.run_all();
     uint64_t queried = 0, hit = 0, preemptions = 0;
     for (const StepReport& r : h.steps)
-        queried += r.prefix_query_tokens, hit += r.prefix_hit_tokens, preemptions += r.preemptions;
+        queried += r.kv.prefix_query_tokens, hit += r.kv.prefix_hit_tokens, preemptions += r.preemption.preemptions;
     EXPECT_GT(preemptions, 0u);
     EXPECT_EQ(queried, 6u * 40u);
     EXPECT_EQ(hit, 0u) << "what a request finds of its own after a preemption is no hit";
@@ -410,7 +410,7 @@ TEST(Engine, TheWaitForAnArrivalIsNoPartOfAStep) {
     late.arrival_ns = 5'000'000'000;
     h.add(std::move(late));
     const StepReport report = h.step(); // nothing but the wait moves the virtual clock
-    EXPECT_EQ(report.scheduled_seqs, 1u);
+    EXPECT_EQ(report.work.scheduled_seqs, 1u);
     EXPECT_EQ(report.start_ns, 5'000'000'000u);
     EXPECT_EQ(report.phase_ns[static_cast<size_t>(Phase::kAdmit)], 0u);
 }
@@ -432,10 +432,10 @@ TEST(Engine, TheOldestThatWaitsNeedNotBeAtTheHeadOfTheQueue) {
         h.add(std::move(r));
     }
     StepReport report;
-    while (report.waiting_requests < 2) report = h.step();
-    EXPECT_EQ(report.oldest_wait_ns, report.end_ns - kSecond);
+    while (report.queues.waiting_requests < 2) report = h.step();
+    EXPECT_EQ(report.queues.oldest_wait_ns, report.end_ns - kSecond);
     h.run_all();
-    EXPECT_EQ(h.steps.back().oldest_wait_ns, 0u);
+    EXPECT_EQ(h.steps.back().queues.oldest_wait_ns, 0u);
 }
 
 TEST(Engine, AModelThatDoesNotFitItsCacheIsRefusedWithAHint) {

@@ -1,7 +1,7 @@
 // The policy that chooses which cached page goes, in a whole engine: it changes hits and no text.
 #include <gmock/gmock.h>
 
-#include "engine/engine_metrics.hpp"
+#include "engine/metrics/engine_metrics.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
 namespace patchbay::engine::testing {
@@ -46,10 +46,10 @@ Sum converse(const config::EngineConfig& c) {
             }
         }
     for (const StepReport& s : h.steps) {
-        out.hits += s.prefix_hit_tokens;
-        out.evicted += s.evicted_pages;
-        out.chosen += s.chosen_evictions;
-        out.faults += s.kv_policy_faults;
+        out.hits += s.kv.prefix_hit_tokens;
+        out.evicted += s.kv.evicted_pages;
+        out.chosen += s.kv.chosen_evictions;
+        out.faults += s.calls.kv_policy_faults;
     }
     return out;
 }
@@ -93,9 +93,9 @@ TEST(KvPolicy, IsAmongThePluginsAndItsMetrics) {
     metrics::Metrics all;
     EngineMetrics metrics(all, h.engine->facts(), "9.9");
     StepReport report;
-    report.chosen_evictions = 3;
-    report.kv_policy_faults = 2;
-    report.kv_choose_ns = 5'000'000'000;
+    report.kv.chosen_evictions = 3;
+    report.calls.kv_policy_faults = 2;
+    report.calls.kv_choose_ns = 5'000'000'000;
     metrics.on_step(report);
     const std::string text = all.text();
     EXPECT_THAT(text, HasSubstr("patchbay_plugin_info{abi=\"1.0\",kind=\"kv_policy\",plugin=\"lfu\""));

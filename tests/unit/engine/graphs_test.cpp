@@ -46,25 +46,25 @@ TEST(Graphs, AReplayCostsItsOpsWithoutTheirLaunches) {
     const auto without = steps_of(simulated(GraphMode::kNone), {{4, 3}});
     ASSERT_EQ(without.size(), 3u);
     EXPECT_EQ(duration(without[1]), token_ns(5) + 27'000);
-    EXPECT_EQ(without[1].graph_miss, "disabled");
+    EXPECT_EQ(without[1].graph.miss, "disabled");
 
     const auto with = steps_of(simulated(GraphMode::kFullDecodeOnly), {{4, 3}});
     ASSERT_EQ(with.size(), 3u);
     EXPECT_EQ(duration(with[0]), duration(without[0])) << "the prompt has no graph";
-    EXPECT_EQ(with[0].graph_miss, "mixed_batch");
+    EXPECT_EQ(with[0].graph.miss, "mixed_batch");
     EXPECT_EQ(duration(with[1]), token_ns(5) + 300 + 27 * 10);
     EXPECT_EQ(duration(with[2]), token_ns(6) + 300 + 27 * 10) << "attention is that of the batch, not of the capture";
-    EXPECT_TRUE(with[2].graph_replayed);
-    EXPECT_EQ(with[2].graph_size, 1u);
-    EXPECT_EQ(with[2].padded_tokens, 0u);
+    EXPECT_TRUE(with[2].graph.replayed);
+    EXPECT_EQ(with[2].graph.size, 1u);
+    EXPECT_EQ(with[2].graph.padded_tokens, 0u);
 }
 
 TEST(Graphs, PaddingIsComputedToo) {
     const auto steps = steps_of(simulated(GraphMode::kFullDecodeOnly), {{4, 2}, {4, 2}, {4, 2}});
     ASSERT_EQ(steps.size(), 2u);
-    EXPECT_EQ(steps[1].graph_size, 4u);
-    EXPECT_EQ(steps[1].padded_tokens, 1u);
-    EXPECT_EQ(steps[1].scheduled_tokens, 3u);
+    EXPECT_EQ(steps[1].graph.size, 4u);
+    EXPECT_EQ(steps[1].graph.padded_tokens, 1u);
+    EXPECT_EQ(steps[1].work.scheduled_tokens, 3u);
     EXPECT_EQ(duration(steps[1]), 3 * token_ns(5) + token_ns(1) + 300 + 27 * 10); // it sees one key
 }
 
@@ -75,8 +75,8 @@ TEST(Graphs, InModeFullPromptsHaveThemToo) {
     ASSERT_EQ(steps.size(), 2u);
     // 5 tokens in a graph of 8 that has two rows of logits: 1 + … + 5 keys, and three that see one.
     EXPECT_EQ(duration(steps[0]), 8 * 122'880 + 2 * 38'400 + 512 * (15 + 3) + 300 + 27 * 10);
-    EXPECT_EQ(steps[0].padded_tokens, 3u);
-    EXPECT_TRUE(steps[1].graph_replayed);
+    EXPECT_EQ(steps[0].graph.padded_tokens, 3u);
+    EXPECT_TRUE(steps[1].graph.replayed);
 }
 
 TEST(Graphs, AreCapturedAtLoadOrWhenASizeIsMet) {
@@ -84,50 +84,50 @@ TEST(Graphs, AreCapturedAtLoadOrWhenASizeIsMet) {
     VirtualClock clock;
     const auto eager = Engine::create(c, registry(), clock);
     ASSERT_TRUE(eager) << eager.error();
-    EXPECT_EQ((*eager)->facts().graphs, 4u); // of 1, 2, 4 and 8
-    EXPECT_EQ((*eager)->facts().graph_bytes, 4u * 23 * 100) << "attention's part is asked anew, so it has no nodes";
+    EXPECT_EQ((*eager)->facts().graphs.count, 4u); // of 1, 2, 4 and 8
+    EXPECT_EQ((*eager)->facts().graphs.bytes, 4u * 23 * 100) << "attention's part is asked anew, so it has no nodes";
     // A pass of each size, every token with one key, and the recording of 23 ops.
-    EXPECT_EQ((*eager)->facts().graph_capture_ns, 15 * token_ns(1) + 4 * (27'000 + 23'000));
+    EXPECT_EQ((*eager)->facts().graphs.capture_ns, 15 * token_ns(1) + 4 * (27'000 + 23'000));
 
     c.engine.cudagraph_capture = GraphCapture::kLazy;
     const auto steps = steps_of(c, {{4, 4}});
-    EXPECT_EQ(steps[0].graphs, 0u);
-    EXPECT_EQ(steps[1].graph_miss, "not_captured");
-    EXPECT_EQ(steps[1].graph_capture_ns, 23'000u);
+    EXPECT_EQ(steps[0].graph.captured, 0u);
+    EXPECT_EQ(steps[1].graph.miss, "not_captured");
+    EXPECT_EQ(steps[1].graph.capture_ns, 23'000u);
     EXPECT_EQ(duration(steps[1]), token_ns(5) + 27'000 + 23'000);
-    EXPECT_EQ(steps[1].graphs, 1u);
-    EXPECT_EQ(steps[1].graph_bytes, 2300u);
-    EXPECT_TRUE(steps[2].graph_replayed);
-    EXPECT_EQ(steps[2].graph_capture_ns, 0u);
+    EXPECT_EQ(steps[1].graph.captured, 1u);
+    EXPECT_EQ(steps[1].graph.bytes, 2300u);
+    EXPECT_TRUE(steps[2].graph.replayed);
+    EXPECT_EQ(steps[2].graph.capture_ns, 0u);
 }
 
 TEST(Graphs, AreNotKeptPastTheMemoryTheyMayTake) {
     auto c = simulated(GraphMode::kFullDecodeOnly);
     c.engine.cudagraph_memory = 5000; // of four times 2,300
     const auto steps = steps_of(c, {{4, 3}});
-    EXPECT_EQ(steps[1].graphs, 2u);
-    EXPECT_EQ(steps[1].graph_miss, "not_captured") << "the larger ones came first";
-    EXPECT_EQ(steps[2].graph_miss, "not_captured");
-    EXPECT_EQ(steps[2].graph_capture_ns, 0u) << "it is not tried in every step";
+    EXPECT_EQ(steps[1].graph.captured, 2u);
+    EXPECT_EQ(steps[1].graph.miss, "not_captured") << "the larger ones came first";
+    EXPECT_EQ(steps[2].graph.miss, "not_captured");
+    EXPECT_EQ(steps[2].graph.capture_ns, 0u) << "it is not tried in every step";
 }
 
 TEST(Graphs, EachReasonToRunWithoutIsTold) {
     auto c = simulated(GraphMode::kFullDecodeOnly);
     c.engine.cudagraph_capture_sizes = {2, 1};
     const auto steps = steps_of(c, {{4, 2}, {4, 2}, {4, 2}});
-    EXPECT_EQ(steps[0].graph_miss, "mixed_batch");
-    EXPECT_EQ(steps[1].graph_miss, "too_large");
-    EXPECT_EQ(steps_of(simulated(GraphMode::kNone), {{4, 1}})[0].graph_miss, "disabled");
+    EXPECT_EQ(steps[0].graph.miss, "mixed_batch");
+    EXPECT_EQ(steps[1].graph.miss, "too_large");
+    EXPECT_EQ(steps_of(simulated(GraphMode::kNone), {{4, 1}})[0].graph.miss, "disabled");
     auto cpu = tiny_model();
     cpu.engine.cudagraph_mode = GraphMode::kFull;
-    EXPECT_EQ(steps_of(cpu, {{4, 1}})[0].graph_miss, "device");
+    EXPECT_EQ(steps_of(cpu, {{4, 1}})[0].graph.miss, "device");
     auto unable = tiny_model();
     unable.device = {"replays", {}};
     unable.attention = {"replays", {{"graphs", "decode"}}};
     unable.engine.cudagraph_mode = GraphMode::kFull;
     const auto partly = steps_of(unable, {{4, 2}});
-    EXPECT_EQ(partly[0].graph_miss, "unsupported_by_plugin");
-    EXPECT_TRUE(partly[1].graph_replayed);
+    EXPECT_EQ(partly[0].graph.miss, "unsupported_by_plugin");
+    EXPECT_TRUE(partly[1].graph.replayed);
 }
 
 // ---- numbers ----
@@ -170,7 +170,7 @@ void expect_same(const Ran& plain, const Ran& graphs) {
 
 uint32_t replays(const Ran& ran) {
     uint32_t out = 0;
-    for (const StepReport& r : ran.steps) out += r.graph_replayed;
+    for (const StepReport& r : ran.steps) out += r.graph.replayed;
     return out;
 }
 
@@ -188,7 +188,7 @@ TEST(Graphs, ReplaysAndPaddingLeaveEveryLogitAsItIs) {
             EXPECT_EQ(replays(full), full.steps.size());
         }
         uint32_t padded = 0;
-        for (const StepReport& r : full.steps) padded += r.padded_tokens;
+        for (const StepReport& r : full.steps) padded += r.graph.padded_tokens;
         EXPECT_GT(padded, 0u);
         expect_same(plain, full);
     }
@@ -202,7 +202,7 @@ TEST(Graphs, ReplaysFollowSequencesThatMove) {
     c.engine.watermark = 0;
     const Ran plain = run(c);
     uint32_t preemptions = 0;
-    for (const StepReport& r : plain.steps) preemptions += r.preemptions;
+    for (const StepReport& r : plain.steps) preemptions += r.preemption.preemptions;
     ASSERT_GT(preemptions, 0u);
     c.engine.cudagraph_mode = GraphMode::kFull;
     expect_same(plain, run(c));

@@ -68,19 +68,19 @@ Together together(const config::EngineConfig& c, size_t count) {
         out.cached += h.outputs.at(id).cached_tokens;
     }
     for (const StepReport& s : h.steps) {
-        out.preemptions += s.preemptions;
-        out.accepted += s.accepted_tokens;
-        out.max_used = std::max(out.max_used, s.used_pages);
+        out.preemptions += s.preemption.preemptions;
+        out.accepted += s.drafts.accepted_tokens;
+        out.max_used = std::max(out.max_used, s.kv.used_pages);
     }
-    EXPECT_EQ(h.steps.back().used_pages, 0u);
+    EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
     return out;
 }
 
 TEST(KvGroups, LocalAndGlobalLayersAreGroupsOfTheirOwn) {
     Harness h(local_and_global());
-    EXPECT_EQ(h.engine->facts().kv_groups, 3u); // three layers, of which two are local: a page for each
-    EXPECT_EQ(h.engine->facts().kv_padding, 0);
-    EXPECT_EQ(h.engine->facts().state_groups, 0u);
+    EXPECT_EQ(h.engine->facts().kv.groups, 3u); // three layers, of which two are local: a page for each
+    EXPECT_EQ(h.engine->facts().kv.padding, 0);
+    EXPECT_EQ(h.engine->facts().kv.state_groups, 0u);
 }
 
 TEST(KvGroups, GiveTheSameTextsInChunksBatchesAndAfterPreemptions) {
@@ -123,7 +123,7 @@ TEST(KvGroups, GiveTheSameTextsWithPrefixHitsAndDrafts) {
             }
         EXPECT_GT(cached, 0u);
         uint64_t accepted = 0;
-        for (const StepReport& s : h.steps) accepted += s.accepted_tokens;
+        for (const StepReport& s : h.steps) accepted += s.drafts.accepted_tokens;
         EXPECT_GT(accepted, 0u);
     }
 }
@@ -137,9 +137,9 @@ TEST(KvGroups, AWindowHoldsNoMorePagesThanItSees) {
     h.add(random_prompt(1, 400), greedy(50));
     h.run_all();
     for (const StepReport& s : h.steps) {
-        EXPECT_LE(s.used_pages, 3u); // after the step: a window of 16 in pages of 8
-        EXPECT_EQ(s.group_pages[static_cast<size_t>(kv::GroupKind::kSliding)], s.used_pages);
-        EXPECT_EQ(s.preemptions, 0u);
+        EXPECT_LE(s.kv.used_pages, 3u); // after the step: a window of 16 in pages of 8
+        EXPECT_EQ(s.kv.group_pages[static_cast<size_t>(kv::GroupKind::kSliding)], s.kv.used_pages);
+        EXPECT_EQ(s.preemption.preemptions, 0u);
     }
     EXPECT_EQ(h.outputs.begin()->second.tokens.size(), 50u);
 }
@@ -173,14 +173,14 @@ TEST(KvGroups, PromptsThatMayNotBeSplitMustFitWhole) {
 
 TEST(KvGroups, AStateIsOnePageHoweverLongTheSequence) {
     Harness h(hybrid());
-    EXPECT_EQ(h.engine->facts().kv_groups, 1u);
-    EXPECT_EQ(h.engine->facts().state_groups, 3u);
-    EXPECT_GT(h.engine->facts().kv_padding, 0);
+    EXPECT_EQ(h.engine->facts().kv.groups, 1u);
+    EXPECT_EQ(h.engine->facts().kv.state_groups, 3u);
+    EXPECT_GT(h.engine->facts().kv.padding, 0);
     h.add(random_prompt(1, 60, kVocab), greedy(40));
     h.run_all();
     const size_t states = static_cast<size_t>(kv::GroupKind::kRecurrent);
-    for (size_t i = 0; i + 1 < h.steps.size(); ++i) EXPECT_EQ(h.steps[i].group_pages[states], 3u);
-    EXPECT_EQ(h.steps.back().group_pages[states], 0u);
+    for (size_t i = 0; i + 1 < h.steps.size(); ++i) EXPECT_EQ(h.steps[i].kv.group_pages[states], 3u);
+    EXPECT_EQ(h.steps.back().kv.group_pages[states], 0u);
 }
 
 // No layer that attends: five pages are five sequences of any length.
@@ -196,16 +196,16 @@ config::EngineConfig states_only() {
 
 TEST(KvGroups, StatesAloneAreAPageASequence) {
     Harness h(states_only());
-    EXPECT_EQ(h.engine->facts().kv_groups, 0u);
-    EXPECT_EQ(h.engine->facts().state_groups, 1u);
+    EXPECT_EQ(h.engine->facts().kv.groups, 0u);
+    EXPECT_EQ(h.engine->facts().kv.state_groups, 1u);
     EXPECT_EQ(h.engine->facts().max_model_len, 512u);
     const Texts expected = alone(states_only(), 9);
     for (size_t i = 0; i < 9; ++i) h.add(prompt(i), greedy(30));
     h.run_all();
     for (size_t i = 0; i < 9; ++i) EXPECT_EQ(h.outputs.at(i + 1).tokens, expected[i]);
     for (const StepReport& s : h.steps) {
-        EXPECT_LE(s.running_requests, 5u);
-        EXPECT_EQ(s.used_pages, s.running_requests);
+        EXPECT_LE(s.queues.running_requests, 5u);
+        EXPECT_EQ(s.kv.used_pages, s.queues.running_requests);
     }
 }
 
@@ -227,7 +227,7 @@ TEST(KvGroups, StatesAreNotSharedByPrefixes) {
     auto c = hybrid();
     c.engine.enable_prefix_caching = true;
     Harness h(c);
-    EXPECT_EQ(h.engine->facts().prefix_caching, "off: layers keep states, which are those of the latest token only");
+    EXPECT_EQ(h.engine->facts().kv.prefix_caching, "off: layers keep states, which are those of the latest token only");
     const auto first = h.run(h.add(prompt(3), greedy(20))).tokens;
     const Output& again = h.run(h.add(prompt(3), greedy(20)));
     EXPECT_EQ(again.tokens, first);

@@ -79,10 +79,10 @@ void expect_unchanged(const config::EngineConfig& base, const config::EngineConf
         expect_same(expected[i], tokens, rows_of(rows, ids[i], all[i], tokens), which);
     }
     for (const StepReport& s : h.steps) {
-        if (preemptions) *preemptions += s.preemptions;
-        if (accepted) *accepted += s.accepted_tokens;
+        if (preemptions) *preemptions += s.preemption.preemptions;
+        if (accepted) *accepted += s.drafts.accepted_tokens;
     }
-    EXPECT_EQ(h.steps.back().used_pages, 0u) << what;
+    EXPECT_EQ(h.steps.back().kv.used_pages, 0u) << what;
 }
 
 struct Variation {

@@ -47,8 +47,8 @@ TEST(KvDTypes, TakeTheBytesOfTheirCodesAndScales) {
         config::EngineConfig c = with(kv);
         c.attention = {"reference", {}};
         const Harness h(c);
-        EXPECT_EQ(h.engine->facts().kv_dtype, word);
-        EXPECT_EQ(h.engine->facts().page_bytes, 2 * layer_bytes(row));
+        EXPECT_EQ(h.engine->facts().kv.dtype, word);
+        EXPECT_EQ(h.engine->facts().kv.page_bytes, 2 * layer_bytes(row));
     }
 }
 
@@ -57,9 +57,9 @@ TEST(KvDTypes, OfSomeLayersTakeThePlaceOfTheOthers) {
     c.model.shape["num_hidden_layers"] = "4";
     c.attention = {"reference", {}};
     const Harness h(c);
-    EXPECT_EQ(h.engine->facts().kv_dtype, "int8, 0: float32");
-    EXPECT_EQ(h.engine->facts().page_bytes, layer_bytes(64)); // three rows of 20 bytes are the closest to one of 64
-    EXPECT_EQ(h.engine->facts().kv_groups, 2u);
+    EXPECT_EQ(h.engine->facts().kv.dtype, "int8, 0: float32");
+    EXPECT_EQ(h.engine->facts().kv.page_bytes, layer_bytes(64)); // three rows of 20 bytes are the closest to one of 64
+    EXPECT_EQ(h.engine->facts().kv.groups, 2u);
 }
 
 TEST(KvDTypes, OfLayersThatTheModelDoesNotHaveAreRefused) {

@@ -83,12 +83,12 @@ Sum run(const config::EngineConfig& c, uint32_t count) {
     h.run_all();
     Sum out;
     for (const StepReport& s : h.steps) {
-        out.preemptions += s.preemptions;
-        out.watermark = std::max(out.watermark, s.watermark);
+        out.preemptions += s.preemption.preemptions;
+        out.watermark = std::max(out.watermark, s.kv.watermark);
     }
     out.steps = h.steps.size();
     out.outputs = h.outputs;
-    EXPECT_EQ(h.steps.back().used_pages, 0u);
+    EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
     return out;
 }
 
@@ -171,8 +171,8 @@ TEST(AdaptiveWatermark, StaysWhereItIsWhenASeatIsGivenUp) {
     h.run_all();
     uint32_t preemptions = 0;
     for (const StepReport& s : h.steps) {
-        preemptions += s.preemptions;
-        EXPECT_EQ(s.watermark, 0) << "in step " << s.step;
+        preemptions += s.preemption.preemptions;
+        EXPECT_EQ(s.kv.watermark, 0) << "in step " << s.step;
     }
     EXPECT_GT(preemptions, 3u);
 }
@@ -198,12 +198,12 @@ TEST(FragmentationOfPages, IsWhatHoldsNoTokenYet) {
     Harness h(c);
     h.add(random_prompt(1, 12), greedy(4)); // two pages of 8
     const StepReport r = h.step();
-    EXPECT_EQ(r.token_slots, 16u);
-    EXPECT_EQ(r.empty_slots, 4u);
+    EXPECT_EQ(r.kv.token_slots, 16u);
+    EXPECT_EQ(r.kv.empty_slots, 4u);
     h.run_all();
-    EXPECT_EQ(h.steps.back().token_slots, 0u);
-    EXPECT_EQ(h.steps.back().residencies_ns.size(), 2u);
-    EXPECT_GT(h.steps.back().residencies_ns[0], 0u);
+    EXPECT_EQ(h.steps.back().kv.token_slots, 0u);
+    EXPECT_EQ(h.steps.back().kv.residencies_ns.size(), 2u);
+    EXPECT_GT(h.steps.back().kv.residencies_ns[0], 0u);
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ TEST(PromptLogprobs, AreTheSameInChunksBesideOthersAndOnOtherPaths) {
         }
         h.run_all();
         uint64_t preemptions = 0;
-        for (const StepReport& r : h.steps) preemptions += r.preemptions;
+        for (const StepReport& r : h.steps) preemptions += r.preemption.preemptions;
         EXPECT_EQ(preemptions > 0, preempts);
         EXPECT_EQ(std::ranges::any_of(h.steps, [](const StepReport& r) { return r.sync_reason.empty(); }),
                   c.engine.async_scheduling == config::AsyncScheduling::kOn);

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "engine/engine_metrics.hpp"
+#include "engine/metrics/engine_metrics.hpp"
 #include "parallel/world.hpp"
 #include "unit/engine/engine_fixture.hpp"
 #include "paths.hpp"
@@ -225,11 +225,11 @@ TEST(MetricsMove, NoVerifiedDraftIsLeftOutHoweverLongTheDrafts) {
     h.run_all();
     uint64_t drafted = 0, accepted = 0, behind = 0, by_position = 0, accepted_by_position = 0;
     for (const StepReport& r : h.steps) {
-        drafted += r.drafted_tokens;
-        accepted += r.accepted_tokens;
-        behind += r.drafted_at.back();
-        for (const uint32_t n : r.drafted_at) by_position += n;
-        for (const uint32_t n : r.accepted_at) accepted_by_position += n;
+        drafted += r.drafts.drafted_tokens;
+        accepted += r.drafts.accepted_tokens;
+        behind += r.drafts.drafted_at.back();
+        for (const uint32_t n : r.drafts.drafted_at) by_position += n;
+        for (const uint32_t n : r.drafts.accepted_at) accepted_by_position += n;
     }
     EXPECT_GT(behind, h.steps.size()) << "no drafts are longer than there are positions, so nothing was shown";
     EXPECT_EQ(by_position, drafted);

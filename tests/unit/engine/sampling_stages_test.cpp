@@ -83,7 +83,7 @@ TEST(SamplingStages, MakeTheSameTextWithDraftsWhichMirostatDoesWithout) {
         Harness h(c);
         EXPECT_EQ(h.run(h.add(prompt_of(i), params_of(i))).tokens, expected[i]) << i;
         uint32_t own = 0;
-        for (const StepReport& r : h.steps) own += r.drafted_tokens;
+        for (const StepReport& r : h.steps) own += r.drafts.drafted_tokens;
         EXPECT_TRUE(i % 2 == 1 || own == 0) << i;
         drafted += own;
     }

@@ -84,7 +84,7 @@ TEST(SharedKv, GivesTheBitsOfLayersThatKeepACopyEach) {
 
 TEST(SharedKv, TakesPagesOfTheLayersThatKeepAnyOnly) {
     const Harness shares(sharing()), copies(copying());
-    EXPECT_EQ(shares.engine->facts().page_bytes * 5, copies.engine->facts().page_bytes * 2);
+    EXPECT_EQ(shares.engine->facts().kv.page_bytes * 5, copies.engine->facts().kv.page_bytes * 2);
 }
 
 TEST(SharedKv, HasTheTypeOfItsOwner) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "unit/engine/engine_fixture.hpp"
+#include "unit/engine/report_sums.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -19,12 +20,6 @@ SamplingParams several(uint32_t n, uint64_t seed, uint32_t max_tokens) {
 
 const Output& output(const Harness& h, RequestId id, uint32_t index) {
     return index == 0 ? h.outputs.at(id) : h.others.at({id, index});
-}
-
-uint64_t sum(const Harness& h, uint32_t StepReport::*field) {
-    uint64_t total = 0;
-    for (const StepReport& r : h.steps) total += r.*field;
-    return total;
 }
 
 // Runs `n` outputs of each prompt at once, and each of them alone, on engines that `change` made different.
@@ -80,15 +75,15 @@ TEST(Siblings, ComputeTheirPromptOnce) {
         Harness h(c);
         h.add(random_prompt(1, length), several(4, 7, 4));
         h.step();
-        EXPECT_EQ(h.steps.back().prefill_tokens, length);
-        EXPECT_EQ(h.steps.back().waiting_requests, 3u);
+        EXPECT_EQ(h.steps.back().work.prefill_tokens, length);
+        EXPECT_EQ(h.steps.back().queues.waiting_requests, 3u);
         h.step();
-        EXPECT_EQ(h.steps.back().prefill_tokens, 3u) << "each needs the logits of the last token";
-        EXPECT_EQ(h.steps.back().forked, 3u);
-        EXPECT_EQ(h.steps.back().copied_pages, copies);
-        EXPECT_EQ(h.steps.back().used_pages, 3u + 4u);
+        EXPECT_EQ(h.steps.back().work.prefill_tokens, 3u) << "each needs the logits of the last token";
+        EXPECT_EQ(h.steps.back().work.forked, 3u);
+        EXPECT_EQ(h.steps.back().kv.copied_pages, copies);
+        EXPECT_EQ(h.steps.back().kv.used_pages, 3u + 4u);
         h.run_all();
-        EXPECT_EQ(sum(h, &StepReport::copied_pages), copies);
+        EXPECT_EQ(sum_over(h.steps, &KvReport::copied_pages), copies);
     }
 }
 
@@ -128,8 +123,8 @@ TEST(Siblings, OfAWindowThatHasPassedComputeThePromptAnew) {
     const RequestId id = h.add(random_prompt(3, 40, 100), several(3, 5, 40));
     h.run_all();
     for (uint32_t i = 0; i < 3; ++i) EXPECT_EQ(output(h, id, i).preemptions, 0u);
-    EXPECT_EQ(sum(h, &StepReport::forked), 1u);
-    const auto whole = [](const StepReport& r) { return r.prefill_tokens == 40; };
+    EXPECT_EQ(sum_over(h.steps, &ScheduledWork::forked), 1u);
+    const auto whole = [](const StepReport& r) { return r.work.prefill_tokens == 40; };
     EXPECT_EQ(std::count_if(h.steps.begin(), h.steps.end(), whole), 2) << "it saw KV that is gone";
 }
 

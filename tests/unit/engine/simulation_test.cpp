@@ -220,7 +220,7 @@ TEST(Simulation, RefusesWhatItsMemoryDoesNotHold) {
     {
         const auto made = Engine::create(c, registry(), clock);
         ASSERT_TRUE(made) << made.error();
-        EXPECT_EQ((*made)->facts().weight_bytes / 1'000'000'000, 16u); // 8.03 billion in bf16
+        EXPECT_EQ((*made)->facts().model.weight_bytes / 1'000'000'000, 16u); // 8.03 billion in bf16
         EXPECT_TRUE((*made)->facts().simulated);
     }
     c.engine.kv_cache_memory = 70'000'000'000;
@@ -243,9 +243,9 @@ TEST(Simulation, HasThePackedWeightsThatADeviceWouldHave) {
         c.device = config::PluginChoice{.plugin = "cpu", .settings = {}};
         const auto real = Engine::create(c, registry(), clock);
         ASSERT_TRUE(real) << real.error();
-        EXPECT_EQ((*made)->facts().weight_dtype, (*real)->facts().weight_dtype) << model;
-        EXPECT_EQ((*made)->facts().work.head_params, (*real)->facts().work.head_params) << model;
-        EXPECT_EQ((*made)->facts().work.linear_params, (*real)->facts().work.linear_params) << model;
+        EXPECT_EQ((*made)->facts().model.weight_dtype, (*real)->facts().model.weight_dtype) << model;
+        EXPECT_EQ((*made)->facts().model.work.head_params, (*real)->facts().model.work.head_params) << model;
+        EXPECT_EQ((*made)->facts().model.work.linear_params, (*real)->facts().model.work.linear_params) << model;
     }
 }
 

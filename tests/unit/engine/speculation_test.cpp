@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "unit/engine/engine_fixture.hpp"
+#include "unit/engine/report_sums.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
@@ -32,12 +33,6 @@ config::EngineConfig demo(const std::string& proposer, Verification verification
     c = with(std::move(c), proposer, settings);
     c.speculative.rejection_sample_method = verification;
     return c;
-}
-
-uint64_t sum(const Harness& h, uint32_t StepReport::*what) {
-    uint64_t out = 0;
-    for (const StepReport& r : h.steps) out += r.*what;
-    return out;
 }
 
 std::string refusal(const config::EngineConfig& c) {
@@ -69,9 +64,10 @@ std::map<std::vector<TokenId>, double> openings(const config::EngineConfig& c, u
     std::map<std::vector<TokenId>, double> out;
     for (const auto& [id, o] : h.outputs) out[{o.tokens[1], o.tokens[2]}] += 1;
     for (const auto& [id, o] : h.others) out[{o.tokens[1], o.tokens[2]}] += 1;
-    EXPECT_EQ(sum(h, &StepReport::swapped_in) > 0, c.engine.preemption_mode == config::PreemptionMode::kSwap);
-    accepted = sum(h, &StepReport::accepted_tokens);
-    EXPECT_LT(accepted, sum(h, &StepReport::drafted_tokens));
+    EXPECT_EQ(sum_over(h.steps, &PreemptionReport::swapped_in) > 0,
+              c.engine.preemption_mode == config::PreemptionMode::kSwap);
+    accepted = sum_over(h.steps, &DraftReport::accepted_tokens);
+    EXPECT_LT(accepted, sum_over(h.steps, &DraftReport::drafted_tokens));
     return out;
 }
 
@@ -102,11 +98,11 @@ TEST(Speculation, BeginsWithTheFirstToken) {
     Harness h(c);
     h.add(random_prompt(1, 30), greedy(10));
     for (int step = 0; step < 3; ++step) {
-        EXPECT_EQ(h.step().scheduled_tokens, 8u);
+        EXPECT_EQ(h.step().work.scheduled_tokens, 8u);
         EXPECT_EQ(h.engine->view().running.at(0).draft_tokens, 0u) << step;
     }
-    EXPECT_EQ(h.step().scheduled_tokens, 6u);
-    EXPECT_EQ(h.step().drafted_tokens, 3u);
+    EXPECT_EQ(h.step().work.scheduled_tokens, 6u);
+    EXPECT_EQ(h.step().drafts.drafted_tokens, 3u);
 }
 
 TEST(Rejection, MakesTheTextsOfTheTargetsDistribution) {
@@ -144,7 +140,7 @@ TEST(Rejection, WithOneTokenLeftToChooseIsGreedy) {
     const auto text = plain.run(plain.add(prompt, greedy(40))).tokens;
     EXPECT_EQ(judged.run(judged.add(prompt, one)).tokens, text) << "top-k holds for every token";
     EXPECT_EQ(judged.run(judged.add(prompt, greedy(40))).tokens, text) << "temperature 0";
-    EXPECT_GT(sum(judged, &StepReport::accepted_tokens), 10u);
+    EXPECT_GT(sum_over(judged.steps, &DraftReport::accepted_tokens), 10u);
 }
 
 struct Ran {
@@ -166,12 +162,13 @@ Ran mixed(const config::EngineConfig& c) {
         h.add(prompt, p);
     }
     h.run_all();
-    EXPECT_EQ(h.steps.back().used_pages, 0u);
+    EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
     for (const auto& [id, o] : h.outputs) {
         EXPECT_EQ(o.finish, FinishReason::kLength) << id;
         EXPECT_EQ(o.tokens.size(), o.logprobs.size()) << id;
     }
-    return {h.outputs, sum(h, &StepReport::preemptions), sum(h, &StepReport::accepted_tokens)};
+    return {h.outputs, sum_over(h.steps, &PreemptionReport::preemptions),
+            sum_over(h.steps, &DraftReport::accepted_tokens)};
 }
 
 TEST(Rejection, GoesWithEverythingElseAndRepeatsItself) {
@@ -201,8 +198,8 @@ TEST(Rejection, GivesTheLogProbabilitiesOfTheTokensThatItEmits) {
         ASSERT_NE(at, top.end()) << i;
         EXPECT_NEAR(at->second, o.logprobs[i].sampled, 1e-5) << i;
     }
-    EXPECT_GT(sum(h, &StepReport::accepted_tokens), 5u);
-    EXPECT_LT(sum(h, &StepReport::accepted_tokens), sum(h, &StepReport::drafted_tokens));
+    EXPECT_GT(sum_over(h.steps, &DraftReport::accepted_tokens), 5u);
+    EXPECT_LT(sum_over(h.steps, &DraftReport::accepted_tokens), sum_over(h.steps, &DraftReport::drafted_tokens));
 }
 
 TEST(Rejection, KeepsToAGrammar) {
@@ -215,7 +212,7 @@ TEST(Rejection, KeepsToAGrammar) {
             EXPECT_EQ(o.finish, FinishReason::kStop) << o.stop_reason;
             EXPECT_TRUE(o.text.ends_with('.')) << o.text;
         }
-        EXPECT_GT(sum(h, &StepReport::drafted_tokens), 0u) << proposer;
+        EXPECT_GT(sum_over(h.steps, &DraftReport::drafted_tokens), 0u) << proposer;
     }
 }
 
@@ -243,17 +240,18 @@ TEST(DraftModel, ThatFailsInAPassCostsDraftsOnly) {
         c.sampler = {"fails_when_told", {{"fail_at", call}}};
         Harness h(c);
         EXPECT_EQ(h.run(h.add(prompt, greedy(30))).tokens, text) << call;
-        EXPECT_EQ(sum(h, &StepReport::proposer_faults), 1u) << call;
-        EXPECT_GT(sum(h, &StepReport::accepted_tokens), 10u) << "drafts are made again, " << call;
-        EXPECT_EQ(sum(h, &StepReport::accepted_tokens), sum(h, &StepReport::drafted_tokens)) << call;
-        EXPECT_EQ(h.steps.back().used_pages, 0u);
+        EXPECT_EQ(sum_over(h.steps, &CallReport::proposer_faults), 1u) << call;
+        EXPECT_GT(sum_over(h.steps, &DraftReport::accepted_tokens), 10u) << "drafts are made again, " << call;
+        EXPECT_EQ(sum_over(h.steps, &DraftReport::accepted_tokens), sum_over(h.steps, &DraftReport::drafted_tokens))
+            << call;
+        EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
     }
 }
 
 void expect_rates(const Harness& h, const std::vector<double>& rates, double most) {
     for (size_t i = 0; i < rates.size(); ++i) {
         double drafted = 0, accepted = 0;
-        for (const StepReport& r : h.steps) drafted += r.drafted_at[i], accepted += r.accepted_at[i];
+        for (const StepReport& r : h.steps) drafted += r.drafts.drafted_at[i], accepted += r.drafts.accepted_at[i];
         ASSERT_GT(drafted, 1000) << i;
         EXPECT_NEAR(accepted / drafted, rates[i], most) << i;
     }
@@ -267,7 +265,7 @@ TEST(SyntheticAcceptance, IsWhatItIsToldOnADeviceThatComputes) {
     for (uint64_t i = 0; i < 40; ++i) h.add(random_prompt(i, 10), i % 2 ? seeded(i, 200) : greedy(200));
     h.run_all();
     EXPECT_TRUE(h.engine->facts().synthetic_acceptance);
-    EXPECT_EQ(h.steps.back().used_pages, 0u);
+    EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
     expect_rates(h, rates, 0.03);
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "unit/engine/engine_fixture.hpp"
+#include "unit/engine/report_sums.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -94,10 +95,9 @@ std::vector<Output> alone() {
 struct Together {
     std::vector<Output> outputs;
     std::vector<StepReport> steps;
-    uint64_t sum(uint32_t StepReport::*field) const {
-        uint64_t out = 0;
-        for (const StepReport& r : steps) out += r.*field;
-        return out;
+    template <class Part>
+    uint64_t sum(uint32_t Part::*field) const {
+        return sum_over(steps, field);
     }
 };
 Together together(const config::EngineConfig& c) {
@@ -105,7 +105,7 @@ Together together(const config::EngineConfig& c) {
     std::vector<RequestId> ids;
     for (const Case& one : cases(*h.engine->tokenizer())) ids.push_back(h.add(one.prompt, one.sampling));
     h.run_all();
-    EXPECT_EQ(h.steps.back().used_pages, 0u);
+    EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
     Together out;
     for (const RequestId id : ids) out.outputs.push_back(h.outputs.at(id));
     out.steps = h.steps;
@@ -150,8 +150,8 @@ TEST(StructuredOutput, IsTheSameWithDraftsWhichItsGrammarCuts) {
         c.engine.num_speculative_tokens = drafts;
         const Together got = together(c);
         expect_same(alone(), got.outputs);
-        EXPECT_GT(got.sum(&StepReport::accepted_tokens), 5u);
-        EXPECT_GT(got.sum(&StepReport::cut_drafts), 5u);
+        EXPECT_GT(got.sum(&DraftReport::accepted_tokens), 5u);
+        EXPECT_GT(got.sum(&GrammarReport::cut_drafts), 5u);
     }
 }
 
@@ -160,7 +160,7 @@ TEST(StructuredOutput, IsTheSameAfterPreemptions) {
     c.engine.num_blocks = 52;
     c.engine.watermark = 0;
     const Together got = together(c);
-    EXPECT_GT(got.sum(&StepReport::preemptions), 0u);
+    EXPECT_GT(got.sum(&PreemptionReport::preemptions), 0u);
     expect_same(alone(), got.outputs);
 }
 
@@ -278,10 +278,10 @@ TEST(StructuredOutput, CountsWhatBecameOfItsGrammars) {
     p.structured_outputs = StructuredOutputs{.regex = "(ab){8}"};
     h.add({5, 6, 7}, p);
     h.run_all();
-    EXPECT_EQ(h.steps.front().grammars_compiled, 1u);
-    EXPECT_EQ(h.steps.front().grammars_cached, 1u);
-    EXPECT_EQ(h.steps.back().grammars_compiled, 0u);
-    EXPECT_EQ(h.steps.front().grammar_masks, 1u);
+    EXPECT_EQ(h.steps.front().grammars.compiled, 1u);
+    EXPECT_EQ(h.steps.front().grammars.cached, 1u);
+    EXPECT_EQ(h.steps.back().grammars.compiled, 0u);
+    EXPECT_EQ(h.steps.front().grammars.masks, 1u);
 }
 
 }  // namespace

@@ -31,17 +31,17 @@ Ran run(const config::EngineConfig& c, uint32_t vocab = 300, uint32_t n = 1) {
     h.run_all();
     Ran out{h.outputs, h.others};
     for (const StepReport& s : h.steps) {
-        out.preemptions += s.preemptions;
-        out.preempted_tokens += s.preempted_tokens;
-        out.out += s.swapped_out;
-        out.in += s.swapped_in;
-        out.pages_out += s.pages_to_host;
-        out.pages_in += s.pages_to_device;
-        out.accepted += s.accepted_tokens;
-        for (size_t i = 0; i < kSwapFallbacks; ++i) out.fallbacks[i] += s.swap_fallbacks[i];
+        out.preemptions += s.preemption.preemptions;
+        out.preempted_tokens += s.preemption.preempted_tokens;
+        out.out += s.preemption.swapped_out;
+        out.in += s.preemption.swapped_in;
+        out.pages_out += s.preemption.pages_to_host;
+        out.pages_in += s.preemption.pages_to_device;
+        out.accepted += s.drafts.accepted_tokens;
+        for (size_t i = 0; i < kSwapFallbacks; ++i) out.fallbacks[i] += s.preemption.swap_fallbacks[i];
     }
-    EXPECT_EQ(h.steps.back().used_pages, 0u);
-    EXPECT_EQ(h.steps.back().used_swap_pages, 0u);
+    EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
+    EXPECT_EQ(h.steps.back().preemption.used_swap_pages, 0u);
     return out;
 }
 
@@ -170,13 +170,13 @@ TEST(SwapPreemption, TakesTheTimeOfTheLink) {
         for (uint64_t i = 0; i < 9; ++i) h.add(random_prompt(i, 30), greedy(30));
         h.run_all();
         uint64_t pages = 0;
-        for (const StepReport& s : h.steps) pages += s.pages_to_host + s.pages_to_device;
+        for (const StepReport& s : h.steps) pages += s.preemption.pages_to_host + s.preemption.pages_to_device;
         return std::pair(static_cast<double>(h.clock.now_ns()), static_cast<double>(pages));
     };
     const auto [fast, pages] = seconds("1e12");
     const auto [slow, same_pages] = seconds("1e6");
     EXPECT_EQ(pages, same_pages);
-    const double page_bytes = Harness(simulated("1e6")).engine->facts().page_bytes;
+    const double page_bytes = Harness(simulated("1e6")).engine->facts().kv.page_bytes;
     EXPECT_NEAR(slow - fast, pages * page_bytes * (1e3 - 1e-3), pages * 2);
 }
 

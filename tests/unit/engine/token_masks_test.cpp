@@ -131,7 +131,7 @@ TEST(BadWords, SeeAcceptedDrafts) {
         const auto want = plain.run(plain.add(prompt, p)).tokens;
         EXPECT_EQ(drafted.run(drafted.add(prompt, p)).tokens, want);
     }
-    for (const StepReport& r : drafted.steps) accepted += r.accepted_tokens;
+    for (const StepReport& r : drafted.steps) accepted += r.drafts.accepted_tokens;
     EXPECT_GT(accepted, 0u);
 }
 
@@ -195,7 +195,7 @@ TEST(AllowedTokens, ThatLeaveNothingFailTheirRequestAlone) {
     p.bad_words.clear();
     p.structured_outputs = grammar::StructuredOutputs{.regex = "b+"};
     EXPECT_THAT(h.run(h.add({5, 6}, p)).stop_reason, HasSubstr("goes on with the structured output"));
-    for (const StepReport& r : h.steps) EXPECT_EQ(r.sampler_faults, 0u);
+    for (const StepReport& r : h.steps) EXPECT_EQ(r.calls.sampler_faults, 0u);
     p.structured_outputs.reset();
     const auto refusal = [&] {
         Request r;

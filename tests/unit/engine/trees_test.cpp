@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "unit/engine/draft_fixture.hpp"
+#include "unit/engine/report_sums.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -31,19 +32,13 @@ std::vector<TokenId> joined(std::vector<TokenId> prompt, const std::vector<Token
     return prompt;
 }
 
-uint64_t sum(const Harness& h, uint32_t StepReport::*what) {
-    uint64_t out = 0;
-    for (const StepReport& r : h.steps) out += r.*what;
-    return out;
-}
-
 void run_audited(Harness& h) {
     while (h.engine->has_unfinished()) {
         h.step();
         const auto sound = h.engine->audit();
         ASSERT_TRUE(sound) << sound.error();
     }
-    EXPECT_EQ(h.steps.back().used_pages, 0u);
+    EXPECT_EQ(h.steps.back().kv.used_pages, 0u);
 }
 
 // The greedy output of one prompt, and an engine that knows it.
@@ -65,13 +60,13 @@ TEST(Trees, ThePathThatIsRightIsTakenWhicheverItIs) {
         run_audited(h);
         EXPECT_EQ(h.outputs.at(id).tokens, one.output) << right;
         EXPECT_EQ(h.steps.size(), 11u) << "the prompt's makes one token, the others four";
-        EXPECT_EQ(sum(h, &StepReport::accepted_tokens), 30u) << right;
-        EXPECT_EQ(sum(h, &StepReport::drafted_tokens), 90u) << right;
-        EXPECT_EQ(sum(h, &StepReport::branches), 20u) << right;
-        EXPECT_EQ(sum(h, &StepReport::branch_tokens), right == 0 ? 0u : 30u) << right;
-        EXPECT_EQ(sum(h, &StepReport::dropped_branches), 0u) << right;
-        EXPECT_EQ(h.steps[1].scheduled_tokens, 12u) << "the newest token once a path, and its drafts";
-        EXPECT_EQ(h.steps[1].decode_tokens, 12u);
+        EXPECT_EQ(sum_over(h.steps, &DraftReport::accepted_tokens), 30u) << right;
+        EXPECT_EQ(sum_over(h.steps, &DraftReport::drafted_tokens), 90u) << right;
+        EXPECT_EQ(sum_over(h.steps, &DraftReport::branches), 20u) << right;
+        EXPECT_EQ(sum_over(h.steps, &DraftReport::branch_tokens), right == 0 ? 0u : 30u) << right;
+        EXPECT_EQ(sum_over(h.steps, &DraftReport::dropped_branches), 0u) << right;
+        EXPECT_EQ(h.steps[1].work.scheduled_tokens, 12u) << "the newest token once a path, and its drafts";
+        EXPECT_EQ(h.steps[1].work.decode_tokens, 12u);
     }
 }
 
@@ -82,12 +77,12 @@ TEST(Trees, WhatPathsBeginWithIsDraftedOnce) {
     const RequestId id = h.add(one.prompt, greedy(41));
     run_audited(h);
     EXPECT_EQ(h.outputs.at(id).tokens, one.output);
-    EXPECT_EQ(sum(h, &StepReport::drafted_tokens), 70u) << "1 + 3 · 2 a step";
-    EXPECT_EQ(sum(h, &StepReport::accepted_tokens), 30u);
-    EXPECT_EQ(sum(h, &StepReport::branch_tokens), 20u) << "the first path had one of three";
-    EXPECT_EQ(h.steps[1].drafted_at[0], 1u);
-    EXPECT_EQ(h.steps[1].drafted_at[1], 3u);
-    EXPECT_EQ(h.steps[1].accepted_at[2], 1u);
+    EXPECT_EQ(sum_over(h.steps, &DraftReport::drafted_tokens), 70u) << "1 + 3 · 2 a step";
+    EXPECT_EQ(sum_over(h.steps, &DraftReport::accepted_tokens), 30u);
+    EXPECT_EQ(sum_over(h.steps, &DraftReport::branch_tokens), 20u) << "the first path had one of three";
+    EXPECT_EQ(h.steps[1].drafts.drafted_at[0], 1u);
+    EXPECT_EQ(h.steps[1].drafts.drafted_at[1], 3u);
+    EXPECT_EQ(h.steps[1].drafts.accepted_at[2], 1u);
 }
 
 TEST(Trees, TakeWhatIsLeftOfTheBudgetAndOfTheSeats) {
@@ -103,12 +98,13 @@ TEST(Trees, TakeWhatIsLeftOfTheBudgetAndOfTheSeats) {
         const RequestId id = h.add(one.prompt, greedy(41));
         run_audited(h);
         EXPECT_EQ(h.outputs.at(id).tokens, one.output) << budget << ", " << seats;
-        const auto full = std::ranges::find_if(h.steps, [](const StepReport& r) { return r.drafted_tokens > 0; });
+        const auto drafted = [](const StepReport& r) { return r.drafts.drafted_tokens > 0; };
+        const auto full = std::ranges::find_if(h.steps, drafted);
         ASSERT_NE(full, h.steps.end());
-        EXPECT_EQ(full->branches, branches) << budget << ", " << seats;
-        EXPECT_EQ(full->dropped_branches, 3 - branches) << budget << ", " << seats;
-        EXPECT_EQ(full->scheduled_tokens, tokens) << budget << ", " << seats;
-        for (const StepReport& r : h.steps) EXPECT_LE(r.scheduled_tokens, budget);
+        EXPECT_EQ(full->drafts.branches, branches) << budget << ", " << seats;
+        EXPECT_EQ(full->drafts.dropped_branches, 3 - branches) << budget << ", " << seats;
+        EXPECT_EQ(full->work.scheduled_tokens, tokens) << budget << ", " << seats;
+        for (const StepReport& r : h.steps) EXPECT_LE(r.work.scheduled_tokens, budget);
     }
 }
 
@@ -123,10 +119,10 @@ TEST(Trees, WithoutFreePagesTheFirstPathIsLeft) {
     const RequestId id = h.add(one.prompt, greedy(41));
     run_audited(h);
     EXPECT_EQ(h.outputs.at(id).tokens, one.output);
-    EXPECT_EQ(sum(h, &StepReport::accepted_tokens), 30u);
-    EXPECT_GT(sum(h, &StepReport::dropped_branches), 0u);
-    EXPECT_GT(sum(h, &StepReport::branches), 0u) << "while there were free ones";
-    EXPECT_EQ(sum(h, &StepReport::preemptions), 0u) << "branches never cause preemption";
+    EXPECT_EQ(sum_over(h.steps, &DraftReport::accepted_tokens), 30u);
+    EXPECT_GT(sum_over(h.steps, &DraftReport::dropped_branches), 0u);
+    EXPECT_GT(sum_over(h.steps, &DraftReport::branches), 0u) << "while there were free ones";
+    EXPECT_EQ(sum_over(h.steps, &PreemptionReport::preemptions), 0u) << "branches never cause preemption";
 }
 
 TEST(Trees, LeaveThePrefixCacheAsItIs) {
@@ -149,7 +145,7 @@ TEST(Trees, CachedBlocksHoldTheWinnersTokens) {
     const One one(tiny_model(), 10, 61);
     Harness plain(tiny_model()), h(with_tree(tiny_model(), {"knows", {{"texts", one.text()}, {"paths", "3"}}}, 3, 3));
     EXPECT_EQ(h.run(h.add(one.prompt, greedy(61))).tokens, one.output);
-    EXPECT_GT(sum(h, &StepReport::branch_tokens), 0u);
+    EXPECT_GT(sum_over(h.steps, &DraftReport::branch_tokens), 0u);
     const auto longer = joined(one.prompt, one.output);
     const Output want = plain.run(plain.add(longer, greedy(20)));
     const Output got = h.run(h.add(longer, greedy(20)));
@@ -165,8 +161,9 @@ TEST(Trees, ParentsThatAreNoneAreAFaultAndCostDraftsOnly) {
         const RequestId id = h.add(one.prompt, greedy(41));
         run_audited(h);
         EXPECT_EQ(h.outputs.at(id).tokens, one.output) << parents;
-        EXPECT_GT(sum(h, &StepReport::proposer_faults), 3u) << parents;
-        EXPECT_GT(sum(h, &StepReport::accepted_tokens), 5u) << "what does not hang on it counts, " << parents;
+        EXPECT_GT(sum_over(h.steps, &CallReport::proposer_faults), 3u) << parents;
+        EXPECT_GT(sum_over(h.steps, &DraftReport::accepted_tokens), 5u)
+            << "what does not hang on it counts, " << parents;
     }
 }
 
@@ -209,9 +206,9 @@ Came come(const config::EngineConfig& c, const std::vector<Asked>& all) {
     for (const auto& [key, o] : h.others)
         out.outputs[{std::ranges::find(ids, key.first) - ids.begin(), key.second}] = o;
     for (const auto& [key, o] : out.outputs) out.texts.push_back(joined(all[key.first].prompt, o.tokens));
-    out.branch_tokens = sum(h, &StepReport::branch_tokens);
-    out.preemptions = sum(h, &StepReport::preemptions);
-    out.dropped = sum(h, &StepReport::dropped_branches);
+    out.branch_tokens = sum_over(h.steps, &DraftReport::branch_tokens);
+    out.preemptions = sum_over(h.steps, &PreemptionReport::preemptions);
+    out.dropped = sum_over(h.steps, &DraftReport::dropped_branches);
     return out;
 }
 

@@ -28,7 +28,7 @@ struct Bench : RowNeighbours {
 TEST(BatchBuilder, LaysSequencesOneAfterTheOtherAndSamplesThoseThatAreComplete) {
     Bench b;
     Sequence &chunk = b.run(6, 2), &decodes = b.decode(3);
-    ASSERT_TRUE(b.kv.tables().grow(chunk.table, 5));
+    ASSERT_TRUE(b.kv.tables().grow(chunk.kv.table, 5));
     std::vector<Placed> step = {{&chunk, 3, 6, 0}, {&decodes, 1, 4, 1}};
     b.builder.build(step);
     EXPECT_THAT(b.ids(), ElementsAre(102, 103, 104, 7));
@@ -37,8 +37,8 @@ TEST(BatchBuilder, LaysSequencesOneAfterTheOtherAndSamplesThoseThatAreComplete) 
     ASSERT_EQ(b.sampled().size(), 1u);
     EXPECT_EQ(b.sampled()[0].id, decodes.id);
     EXPECT_EQ(b.sampled()[0].position, 4u);
-    EXPECT_EQ(b.report().scheduled_seqs, 2u);
-    EXPECT_EQ(b.report().scheduled_tokens, 4u);
+    EXPECT_EQ(b.report().work.scheduled_seqs, 2u);
+    EXPECT_EQ(b.report().work.scheduled_tokens, 4u);
     EXPECT_EQ(b.builder.input().samples.row_count, 1u);
 }
 
@@ -57,7 +57,7 @@ TEST(BatchBuilder, TakesATokenThatAStepInFlightMakesByItsRow) {
     Bench b;
     Sequence &first = b.run(4, 0), &second = b.run(4, 0);
     for (Sequence* s : {&first, &second}) {
-        ASSERT_TRUE(b.kv.tables().grow(s->table, 5));
+        ASSERT_TRUE(b.kv.tables().grow(s->kv.table, 5));
         s->in_flight = 4;
         s->placeholders = 1;
         s->placeholder_row = s == &first ? 0 : 3;
@@ -119,7 +119,7 @@ TEST(BatchBuilder, PutsTheRowsOfAPromptsTokensBeforeTheSequencesOwn) {
     SamplingParams p;
     p.prompt_logprobs = 0;
     Sequence &before = b.decode(3), &s = b.run(5, 2, p);
-    ASSERT_TRUE(b.kv.tables().grow(s.table, 5));
+    ASSERT_TRUE(b.kv.tables().grow(s.kv.table, 5));
     pb_sampling_params params = wire_params({}, {});
     b.prompt_logprobs.add(s, params);
     ASSERT_EQ(b.prompt_logprobs.rows(s, 2, 5), 2u) << "after its last token there is none of the prompt";
@@ -159,15 +159,15 @@ TEST(BatchBuilder, CountsCopiesByTheirWayAndBringsThemInOrder) {
     w.settings.preemption_mode = config::PreemptionMode::kSwap;
     Bench b(std::move(w));
     Sequence &out = b.run(8, 8), &from = b.run(6, 6), &fork = b.run(6, 0);
-    ASSERT_TRUE(b.kv.swap().out(out.table, 8, out.swapped));
-    ASSERT_TRUE(b.kv.tables().fork(from.table, 6, fork.table));
-    b.kv.tables().copy_on_write(fork.table, 5);
+    ASSERT_TRUE(b.kv.swap().out(out.kv.table, 8, out.kv.swapped));
+    ASSERT_TRUE(b.kv.tables().fork(from.kv.table, 6, fork.kv.table));
+    b.kv.tables().copy_on_write(fork.kv.table, 5);
     std::vector<Placed> step = {{&fork, 1, 6, 1}};
     fork.computed = 5;
     b.builder.build(step);
-    EXPECT_EQ(b.report().pages_to_host, 2u);
-    EXPECT_EQ(b.report().copied_pages, 1u);
-    EXPECT_EQ(b.report().pages_to_device, 0u);
+    EXPECT_EQ(b.report().preemption.pages_to_host, 2u);
+    EXPECT_EQ(b.report().kv.copied_pages, 1u);
+    EXPECT_EQ(b.report().preemption.pages_to_device, 0u);
     const auto copies = b.builder.input().batch.copies();
     EXPECT_TRUE(std::ranges::equal(copies, b.kv.copies().copies()));
     EXPECT_EQ(copies.size(), 3u);
@@ -180,7 +180,7 @@ TEST(BatchBuilder, ABatchOfCopiesHasNoTokenAndSamplesNothing) {
     std::vector<Placed> step = {Bench::all_of(b.decode(3))};
     b.builder.build(step);
     Sequence& out = b.run(8, 8);
-    ASSERT_TRUE(b.kv.swap().out(out.table, 8, out.swapped));
+    ASSERT_TRUE(b.kv.swap().out(out.kv.table, 8, out.kv.swapped));
     b.builder.build_copies();
     EXPECT_EQ(b.builder.tokens(), 0u);
     EXPECT_EQ(b.builder.input().batch.copies().size(), 2u);

@@ -53,18 +53,18 @@ struct Bench : QueueNeighbours {
     // Computes all of a beam's tokens that are not, as placement would.
     void compute(Sequence& s, PageMemory* memory = nullptr) {
         const uint32_t begin = s.computed;
-        if (!kv.tables().grow(s.table, s.confirmed())) throw std::runtime_error("too few pages");
-        kv.tables().copy_on_write(s.table, begin);
+        if (!kv.tables().grow(s.kv.table, s.confirmed())) throw std::runtime_error("too few pages");
+        kv.tables().copy_on_write(s.kv.table, begin);
         for (const kv::PageCopy& c : kv.copies().copies())
             if (memory) memory->copy(c);
         kv.copies().clear();
         for (uint32_t i = begin; memory && i < s.confirmed(); ++i)
-            memory->write(s.table, 0, i, content_of(std::span(s.tokens).first(i + 1)));
+            memory->write(s.kv.table, 0, i, content_of(std::span(s.tokens).first(i + 1)));
     }
     // The beam's row is back, with these candidates, highest first.
     std::optional<BeamSearches::Fault> take(Sequence& s, const std::vector<std::pair<TokenId, float>>& highest) {
         StepSamples samples;
-        const auto wanted = static_cast<uint32_t>(s.params.logprobs);
+        const auto wanted = static_cast<uint32_t>(s.sampling.params.logprobs);
         samples.clear(1, wanted);
         for (size_t i = 0; i < highest.size() && i < wanted; ++i) {
             samples.top_tokens[i] = highest[i].first;
@@ -74,7 +74,7 @@ struct Bench : QueueNeighbours {
     }
     Result<> audit() {
         std::vector<const kv::BlockTable*> tables;
-        for (const auto& [id, s] : sequences.all()) tables.push_back(&s->table);
+        for (const auto& [id, s] : sequences.all()) tables.push_back(&s->kv.table);
         return kv.audit(tables);
     }
     static std::vector<TokenId> output_of(const Sequence& s) {
@@ -112,9 +112,9 @@ TEST(BeamSearches, TheFirstStepMakesBeamsOfTheBestTokensWhichShareItsPages) {
         EXPECT_FALSE(s->idle);
         EXPECT_EQ(s->computed, 6u);
     }
-    EXPECT_EQ(all[0]->table.pages, all[1]->table.pages);
+    EXPECT_EQ(all[0]->kv.table.pages, all[1]->kv.table.pages);
     EXPECT_EQ(b.kv.pool().used(), 2u);
-    EXPECT_EQ(b.report().forked, 1u);
+    EXPECT_EQ(b.report().work.forked, 1u);
     EXPECT_TRUE(b.audit());
 }
 
@@ -129,12 +129,12 @@ TEST(BeamSearches, OneThatIsDoneIsIdleUntilTheOthersAre) {
     EXPECT_TRUE(all[0]->idle);
     EXPECT_FALSE(all[1]->idle);
     EXPECT_THAT(Bench::output_of(*all[0]), ElementsAre(50)) << "nothing is chosen yet";
-    const auto kept = all[1]->table.pages[0];
+    const auto kept = all[1]->kv.table.pages[0];
     b.take(*all[1], {{61, -0.1f}, {62, -0.2f}, {63, -9.0f}, {64, -9.5f}});
     EXPECT_THAT(Bench::output_of(*all[0]), ElementsAre(60, 61)) << "both go on from the second beam";
     EXPECT_THAT(Bench::output_of(*all[1]), ElementsAre(60, 62));
-    EXPECT_EQ(all[0]->table.pages[0], kept);
-    EXPECT_EQ(all[1]->table.pages[0], kept);
+    EXPECT_EQ(all[0]->kv.table.pages[0], kept);
+    EXPECT_EQ(all[1]->kv.table.pages[0], kept);
     EXPECT_TRUE(b.audit()) << "pages of the beam that ended came back";
     EXPECT_EQ(b.kv.pool().used(), 2u);
 }
@@ -150,8 +150,8 @@ TEST(BeamSearches, APreemptionIsOfAllBeamsOnceAStep) {
     EXPECT_EQ(b.beams.preempt(*all[0]), nullptr) << "the plan names several of them";
     EXPECT_TRUE(b.beams.preempted_now(*all[0]));
     EXPECT_EQ(b.kv.pool().used(), 0u);
-    EXPECT_EQ(b.report().preemptions, 2u);
-    EXPECT_EQ(b.report().preempted_tokens, 12u);
+    EXPECT_EQ(b.report().preemption.preemptions, 2u);
+    EXPECT_EQ(b.report().preemption.preempted_tokens, 12u);
     EXPECT_THAT(b.sequences.running(), IsEmpty());
     b.context.step += 1;
     EXPECT_FALSE(b.beams.preempted_now(*all[0]));
@@ -225,8 +225,8 @@ TEST(BeamSearches, ARowWithoutCandidatesEndsTheWholeSearch) {
         const auto fault = b.take(*all[0], candidates);
         ASSERT_TRUE(fault);
         EXPECT_EQ(fault->why, "sampler 'fake' gave no log-probabilities");
-        EXPECT_EQ(b.report().sampler_faults, 1u);
-        EXPECT_EQ(b.report().sampler_breaches, 1u);
+        EXPECT_EQ(b.report().calls.sampler_faults, 1u);
+        EXPECT_EQ(b.report().calls.sampler_breaches, 1u);
         for (const auto& e : b.beams.end(*all[0], *fault)) EXPECT_EQ(e.reason, FinishReason::kError);
     }
 }
@@ -298,7 +298,7 @@ TEST(BeamSearches, EachBeamFindsItsOwnTokensOverRandomSearches) {
             for (Sequence* s : due) b.compute(*s, &memory);
             for (Sequence* s : due) {
                 for (uint32_t i = 0; i < s->confirmed(); ++i)
-                    ASSERT_EQ(memory.read(s->table, 0, i), content_of(std::span(s->tokens).first(i + 1)))
+                    ASSERT_EQ(memory.read(s->kv.table, 0, i), content_of(std::span(s->tokens).first(i + 1)))
                         << "trial " << trial << ", step " << step << ", token " << i;
                 std::set<TokenId> tokens;
                 while (tokens.size() < 8) tokens.insert(static_cast<TokenId>(100 + draw() % 50));
@@ -317,8 +317,8 @@ TEST(BeamSearches, EachBeamFindsItsOwnTokensOverRandomSearches) {
                 b.seat(*first);
             }
         }
-        forks += b.report().forked;
-        for (Sequence* s : all) b.kv.tables().release(s->table);
+        forks += b.report().work.forked;
+        for (Sequence* s : all) b.kv.tables().release(s->kv.table);
         ASSERT_EQ(b.kv.pool().used(), 0u);
     }
     EXPECT_GT(forks, 500u);

@@ -40,8 +40,8 @@ TEST(Branches, SecondPathsOfAllComeBeforeTheThird) {
     const std::vector<Placed> step = {Bench::all_of(first), Bench::all_of(second)};
     b.part.fork(step);
     EXPECT_EQ(b.forked(), (Forked{{0, {60}}, {1, {80}}, {0, {70}}, {1, {90}}}));
-    EXPECT_EQ(b.report().branches, 4u);
-    EXPECT_EQ(b.report().decode_tokens, 8u) << "the newest token is computed again for each";
+    EXPECT_EQ(b.report().drafts.branches, 4u);
+    EXPECT_EQ(b.report().work.decode_tokens, 8u) << "the newest token is computed again for each";
 }
 
 TEST(Branches, TakeOnlyTheSeatsThatAStepLeavesFree) {
@@ -52,7 +52,7 @@ TEST(Branches, TakeOnlyTheSeatsThatAStepLeavesFree) {
     const std::vector<Placed> step = {Bench::all_of(s)};
     b.part.fork(step);
     EXPECT_EQ(b.part.all().size(), 2u);
-    EXPECT_EQ(b.report().dropped_branches, 1u);
+    EXPECT_EQ(b.report().drafts.dropped_branches, 1u);
 }
 
 TEST(Branches, TakeOnlyTheTokensThatAStepLeavesFree) {
@@ -63,7 +63,7 @@ TEST(Branches, TakeOnlyTheTokensThatAStepLeavesFree) {
     const std::vector<Placed> step = {Bench::all_of(s)};
     b.part.fork(step);
     EXPECT_EQ(b.forked(), (Forked{{0, {70, 71, 72}}})) << "one of five tokens does not fit, one of four does";
-    EXPECT_EQ(b.report().dropped_branches, 1u);
+    EXPECT_EQ(b.report().drafts.dropped_branches, 1u);
 }
 
 TEST(Branches, WithoutPagesAPathIsDroppedAndHoldsNone) {
@@ -78,7 +78,7 @@ TEST(Branches, WithoutPagesAPathIsDroppedAndHoldsNone) {
     b.part.drop();
     EXPECT_EQ(b.kv.pool().used(), 2u);
     EXPECT_THAT(b.part.all(), IsEmpty());
-    const kv::BlockTable* tables[] = {&s.table};
+    const kv::BlockTable* tables[] = {&s.kv.table};
     const auto sound = b.kv.audit(tables);
     EXPECT_TRUE(sound) << sound.error();
 }
@@ -169,19 +169,19 @@ TEST(Branches, APathThatWinsKeepsTheBlockThatCanBeFound) {
     Sequence& s = b.run(3, 3); // its newest token fills the first block
     s.tokens.insert(s.tokens.end(), {7, 50});
     s.drafts = 1;
-    ASSERT_TRUE(b.kv.tables().grow(s.table, 5));
+    ASSERT_TRUE(b.kv.tables().grow(s.kv.table, 5));
     b.drafts.of(s).branches = {{60, 61}};
-    b.kv.prefixes().cache_full_blocks(s.table, s.confirmed_tokens());
-    const auto named = s.table.pages[0][0];
+    b.kv.prefixes().cache_full_blocks(s.kv.table, s.confirmed_tokens());
+    const auto named = s.kv.table.pages[0][0];
     const std::vector<Placed> step = {Bench::all_of(s)};
     b.part.fork(step);
     ASSERT_EQ(b.part.all().size(), 1u);
     const auto own = b.part.all()[0].table.pages[0][1];
     b.part.take_over(s, b.part.all()[0]);
-    EXPECT_THAT(s.table.pages[0], ElementsAre(named, own));
-    EXPECT_EQ(s.table.keys.size(), 1u);
+    EXPECT_THAT(s.kv.table.pages[0], ElementsAre(named, own));
+    EXPECT_EQ(s.kv.table.keys.size(), 1u);
     b.part.drop();
-    const kv::BlockTable* tables[] = {&s.table};
+    const kv::BlockTable* tables[] = {&s.kv.table};
     const auto sound = b.kv.audit(tables);
     EXPECT_TRUE(sound) << sound.error();
 }
@@ -196,7 +196,7 @@ TEST(PageCopies, AreMadeAtOnceWhereNoStepComesToMakeThem) {
     ASSERT_TRUE(copies.flush());
     EXPECT_EQ(b.executor.submitted, 0u) << "there is nothing to copy";
     Sequence& s = b.run(8, 8);
-    ASSERT_TRUE(b.kv.swap().out(s.table, 8, s.swapped));
+    ASSERT_TRUE(b.kv.swap().out(s.kv.table, 8, s.kv.swapped));
     b.executor.fails = "the link is gone";
     const auto failed = copies.flush();
     ASSERT_FALSE(failed);

@@ -14,7 +14,7 @@ class FakeDrafting final : public DraftFeedback {
   public:
     explicit FakeDrafting(kv::KvCache& kv) : kv_(kv) {}
     ~FakeDrafting() override {
-        for (auto& s : lingering) kv_.tables().release(s->table);
+        for (auto& s : lingering) kv_.tables().release(s->kv.table);
     }
     bool keeps_pages = false;
     std::vector<std::array<uint64_t, 3>> observed; // ids, drafts verified, drafts accepted

@@ -59,7 +59,7 @@ TEST(Commit, ATokenIsAppendedAndItsKvIsStillToCome) {
     EXPECT_EQ(s.computed, 5u);
     EXPECT_EQ(s.tokens.back(), 50);
     EXPECT_EQ(s.tokens.size(), 6u);
-    EXPECT_EQ(b.report().sampled_tokens, 1u);
+    EXPECT_EQ(b.report().work.sampled_tokens, 1u);
 }
 
 TEST(Commit, DraftsAreTakenAsFarAsTheyEqualWhatWasSampled) {
@@ -73,12 +73,12 @@ TEST(Commit, DraftsAreTakenAsFarAsTheyEqualWhatWasSampled) {
     EXPECT_THAT(none.output.delta.tokens, ElementsAre(8));
     EXPECT_EQ(none.tokens.size(), 6u);
     EXPECT_EQ(two.drafts + all.drafts + none.drafts, 0u);
-    EXPECT_EQ(b.report().drafted_tokens, 6u);
-    EXPECT_EQ(b.report().accepted_tokens, 3u);
-    EXPECT_EQ(b.report().drafted_at[0], 3u);
-    EXPECT_EQ(b.report().drafted_at[1], 2u);
-    EXPECT_EQ(b.report().accepted_at[0], 2u);
-    EXPECT_EQ(b.report().accepted_at[1], 1u);
+    EXPECT_EQ(b.report().drafts.drafted_tokens, 6u);
+    EXPECT_EQ(b.report().drafts.accepted_tokens, 3u);
+    EXPECT_EQ(b.report().drafts.drafted_at[0], 3u);
+    EXPECT_EQ(b.report().drafts.drafted_at[1], 2u);
+    EXPECT_EQ(b.report().drafts.accepted_at[0], 2u);
+    EXPECT_EQ(b.report().drafts.accepted_at[1], 1u);
     EXPECT_THAT(b.drafting.observed, ElementsAre(ElementsAre(two.id, 3, 2), ElementsAre(all.id, 1, 1),
                                                  ElementsAre(none.id, 2, 0)));
 }
@@ -104,12 +104,12 @@ TEST(Commit, APathOfATreeThatAgreesLeavesItsPagesToTheSequence) {
     b.commit(step, {60, 1, 1, 62, 1, 63, 64});
     EXPECT_THAT(s.output.delta.tokens, ElementsAre(60, 62, 63, 64));
     EXPECT_EQ(s.computed, 8u);
-    EXPECT_EQ(s.table.pages[0], pages);
-    EXPECT_EQ(b.report().branch_tokens, 3u);
-    EXPECT_EQ(b.report().drafted_tokens, 2u + 2 + 2) << "60 is verified once";
-    EXPECT_EQ(b.report().accepted_tokens, 3u);
+    EXPECT_EQ(s.kv.table.pages[0], pages);
+    EXPECT_EQ(b.report().drafts.branch_tokens, 3u);
+    EXPECT_EQ(b.report().drafts.drafted_tokens, 2u + 2 + 2) << "60 is verified once";
+    EXPECT_EQ(b.report().drafts.accepted_tokens, 3u);
     EXPECT_THAT(b.branches.all(), IsEmpty());
-    b.kv.tables().release(s.table);
+    b.kv.tables().release(s.kv.table);
     EXPECT_EQ(b.kv.pool().used(), 0u) << "the other paths' pages came back";
 }
 
@@ -121,15 +121,15 @@ TEST(Commit, ATokenThatIsNoneFailsItsRequestAlone) {
     EXPECT_EQ(bad.output.delta.stop_reason, "sampler 'fake' gave token 10000, expected 0 to 9999");
     EXPECT_THAT(bad.output.delta.tokens, IsEmpty());
     EXPECT_FALSE(good.ended);
-    EXPECT_EQ(b.report().sampler_faults, 1u);
-    EXPECT_EQ(b.report().sampler_breaches, 1u);
+    EXPECT_EQ(b.report().calls.sampler_faults, 1u);
+    EXPECT_EQ(b.report().calls.sampler_breaches, 1u);
 }
 
 TEST(Commit, ATokenThatIsNonePoisonsTheStepInFlightThatAModelComputes) {
     for (const bool model : {true, false}) {
         Bench b;
         Sequence& s = b.decode(4);
-        ASSERT_TRUE(b.kv.tables().grow(s.table, 8));
+        ASSERT_TRUE(b.kv.tables().grow(s.kv.table, 8));
         b.in_flight.push({.items = {{&s, 1, 5, 1}}, .held = {}});
         std::vector<Placed> step = {{&s, 1, 5, 1}};
         b.samples.clear(1, 0);
@@ -172,7 +172,7 @@ TEST(Commit, TheFirstTokenOfARequestReleasesItsOtherOutputs) {
     const auto all = b.add_siblings(2, 4);
     b.admission.leave(*all[0]);
     b.sequences.run(*all[0]);
-    ASSERT_TRUE(b.kv.tables().grow(all[0]->table, 4));
+    ASSERT_TRUE(b.kv.tables().grow(all[0]->kv.table, 4));
     b.commit({{all[0], 2, 4, 0}}, {});
     EXPECT_THAT(b.waiting(), IsEmpty());
     b.commit({{all[0], 2, 4, 1}}, {50});
@@ -244,7 +244,7 @@ TEST(Commit, PagesThatAreStillWantedLingerAfterTheLastDelta) {
     b.commit({Bench::all_of(s)}, {50});
     b.part.publish(b.step);
     ASSERT_EQ(b.drafting.lingering.size(), 1u);
-    EXPECT_EQ(b.drafting.lingering[0]->table.held, 2u);
+    EXPECT_EQ(b.drafting.lingering[0]->kv.table.held, 2u);
     EXPECT_TRUE(b.sequences.empty());
 }
 
@@ -253,7 +253,7 @@ TEST(Commit, NotesThePromptsLogprobsOfAChunk) {
     SamplingParams p;
     p.prompt_logprobs = 0;
     Sequence& s = b.run(4, 0, p);
-    ASSERT_TRUE(b.kv.tables().grow(s.table, 4));
+    ASSERT_TRUE(b.kv.tables().grow(s.kv.table, 4));
     b.prompt_logprobs.add(s, wire_params({}, {}));
     std::vector<Placed> step = {{&s, 3, 4, 0, 3, 3}};
     b.samples.clear(3, 0);

@@ -60,7 +60,7 @@ TEST(DraftSampling, SamplesAsTheRequestDoes) {
 
 TEST(DraftSampling, DrawsFromWhatItHandsOut) {
     Bench t;
-    t.s.params.temperature = 1;
+    t.s.sampling.params.temperature = 1;
     t.run();
     EXPECT_THAT(t.probs, ElementsAre(0.5f, 0.5f, 0, 0));
     EXPECT_TRUE(t.token == 0 || t.token == 1) << t.token;
@@ -68,7 +68,7 @@ TEST(DraftSampling, DrawsFromWhatItHandsOut) {
 
 TEST(DraftSampling, GivesAGreedyTokenAllOfIt) {
     Bench t;
-    t.s.params.temperature = 0;
+    t.s.sampling.params.temperature = 0;
     t.run();
     EXPECT_EQ(t.token, 3);
     EXPECT_THAT(t.probs, ElementsAre(0, 0, 0, 1));

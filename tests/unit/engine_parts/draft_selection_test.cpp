@@ -43,7 +43,7 @@ TEST(DraftSelection, IsOfSequencesThatDecodeAsFarAsTheirOutputMayGo) {
     a.run(8, 3); // its prompt is unfinished
     a.aborts.add(aborted.id);
     EXPECT_THAT(a.selected(), ElementsAre(Pair(all.id, 4), Pair(nearly_done.id, 2)));
-    EXPECT_EQ(a.report().draft_length, 4u);
+    EXPECT_EQ(a.report().drafts.length, 4u);
 }
 
 TEST(DraftSelection, LeavesOutDraftsThatNoStepHasVerified) {

@@ -46,7 +46,7 @@ struct Bench {
         p.logprobs = 0;
         owned.push_back(sequence(owned.size() + 1, 4, p));
         Sequence& s = *owned.back();
-        s.seed = 100 + s.id;
+        s.sampling.seed = 100 + s.id;
         s.tokens.push_back(7);
         s.tokens.insert(s.tokens.end(), drafted.begin(), drafted.end());
         s.drafts = static_cast<uint32_t>(drafted.size());
@@ -57,9 +57,9 @@ struct Bench {
         for (uint32_t j = 0; j <= s.drafts; ++j) {
             pb_sample_row row{};
             row.id = s.id;
-            row.seed = s.seed;
+            row.seed = s.sampling.seed;
             row.position = s.confirmed() + j;
-            row.params = &s.params;
+            row.params = &s.sampling.params;
             rows.add(row, false);
             logits.insert(logits.end(), kVocab, 0.0f);
         }

@@ -39,7 +39,7 @@ TEST(InFlightSteps, KeepThePagesOfWhatHasEnded) {
     kv::KvCache kv(8, 4, kv::PrefixCaching::kOff, "model");
     InFlightSteps steps(kv, kMaxModelLen);
     const auto s = sequence(1, 4);
-    ASSERT_TRUE(kv.tables().grow(s->table, 5));
+    ASSERT_TRUE(kv.tables().grow(s->kv.table, 5));
     steps.push(step_of(*s, 4, 1));
     steps.leave(*s);
     EXPECT_TRUE(steps.oldest().items.empty());
@@ -53,8 +53,8 @@ TEST(InFlightSteps, SayWhyTheyMustBeBack) {
     kv::KvCache kv(8, 4, kv::PrefixCaching::kOff, "model");
     InFlightSteps steps(kv, kMaxModelLen);
     const auto plain = sequence(1, 4), penalised = sequence(2, 4), structured = sequence(3, 4);
-    penalised->history_reason = "history";
-    structured->history_reason = "structured_output";
+    penalised->sampling.history_reason = "history";
+    structured->sampling.history_reason = "structured_output";
     InFlightStep step = step_of(*plain, 4, 1);
     EXPECT_EQ(steps.history_reason(), "");
     step.items.push_back({penalised.get(), 4, 4, 1});

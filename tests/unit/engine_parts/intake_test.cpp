@@ -50,8 +50,8 @@ TEST(Intake, ARequestBecomesASequenceThatIsStillToArrive) {
     EXPECT_EQ(s.request.arrival_ns, 1000u) << "now";
     EXPECT_EQ(s.tokens, r.prompt);
     EXPECT_EQ(s.prompt_count, 6u);
-    ASSERT_EQ(s.params.logit_bias_count, 1u);
-    EXPECT_EQ(s.params.logit_bias[0].token, 9);
+    ASSERT_EQ(s.sampling.params.logit_bias_count, 1u);
+    EXPECT_EQ(s.sampling.params.logit_bias[0].token, 9);
     EXPECT_EQ(s.output.delta.id, 1u);
     EXPECT_EQ(b.added(Bench::request()).id, 2u);
 }
@@ -71,9 +71,9 @@ TEST(Intake, FurtherOutputsAreHeldByTheFirst) {
         EXPECT_EQ(all[i]->group, first.id);
         EXPECT_EQ(all[i]->output.delta.id, first.id);
         EXPECT_EQ(all[i]->output.delta.index, i);
-        EXPECT_EQ(all[i]->seed, 70u + i);
+        EXPECT_EQ(all[i]->sampling.seed, 70u + i);
         EXPECT_EQ(all[i]->place, i == 0 ? Place::kPending : Place::kHeld);
-        EXPECT_EQ(all[i]->history_reason, "history");
+        EXPECT_EQ(all[i]->sampling.history_reason, "history");
     }
     EXPECT_EQ(b.added(Bench::request()).id, first.id + 3);
 }
@@ -83,10 +83,10 @@ TEST(Intake, SeedsFollowFromTheEnginesAndTheSequence) {
     World w;
     w.settings.seed = 1;
     Bench other(std::move(w));
-    const uint64_t first = a.added(Bench::request()).seed;
-    EXPECT_EQ(first, again.added(Bench::request()).seed);
-    EXPECT_NE(first, a.added(Bench::request()).seed);
-    EXPECT_NE(first, other.added(Bench::request()).seed);
+    const uint64_t first = a.added(Bench::request()).sampling.seed;
+    EXPECT_EQ(first, again.added(Bench::request()).sampling.seed);
+    EXPECT_NE(first, a.added(Bench::request()).sampling.seed);
+    EXPECT_NE(first, other.added(Bench::request()).sampling.seed);
 }
 
 TEST(Intake, KnowsWhoseNextTokenHangsOnThoseBeforeIt) {
@@ -95,15 +95,15 @@ TEST(Intake, KnowsWhoseNextTokenHangsOnThoseBeforeIt) {
                                                                 {&SamplingParams::frequency_penalty, -0.1f},
                                                                 {&SamplingParams::dry_multiplier, 0.5f}};
     Bench b;
-    EXPECT_EQ(b.added(Bench::request()).history_reason, "");
+    EXPECT_EQ(b.added(Bench::request()).sampling.history_reason, "");
     for (const auto& [field, value] : fields) {
         Request r = Bench::request();
         r.sampling.*field = value;
-        EXPECT_EQ(b.added(r).history_reason, "history");
+        EXPECT_EQ(b.added(r).sampling.history_reason, "history");
     }
     Request r = Bench::request();
     r.sampling.mirostat = 2;
-    EXPECT_EQ(b.added(r).history_reason, "history");
+    EXPECT_EQ(b.added(r).sampling.history_reason, "history");
 }
 
 TEST(Intake, OfBestOfAndBeamsTheCallbackGetsTheBestOnly) {
@@ -124,7 +124,7 @@ TEST(Intake, OfBestOfAndBeamsTheCallbackGetsTheBestOnly) {
     r.sampling.beam_width = 3;
     Sequence& beam = b.added(r);
     EXPECT_FALSE(b.siblings.holds(beam)) << "beams are admitted together";
-    EXPECT_EQ(beam.params.temperature, 0);
+    EXPECT_EQ(beam.sampling.params.temperature, 0);
     for (out.index = 0; out.index < 3; ++out.index) beam.request.on_output(out);
     EXPECT_THAT(given, ElementsAre(0));
 }
@@ -132,17 +132,17 @@ TEST(Intake, OfBestOfAndBeamsTheCallbackGetsTheBestOnly) {
 TEST(Intake, PrefixesAreSharedByTheSaltAndReadWhereTheyMay) {
     Bench b;
     Request r = Bench::request();
-    EXPECT_EQ(b.added(r).salt, kv::BlockKey{});
+    EXPECT_EQ(b.added(r).kv.salt, kv::BlockKey{});
     r.cache_salt = "a";
-    const kv::BlockKey a = b.added(r).salt;
+    const kv::BlockKey a = b.added(r).kv.salt;
     r.cache_salt = "b";
-    EXPECT_NE(a, b.added(r).salt);
+    EXPECT_NE(a, b.added(r).kv.salt);
     EXPECT_NE(a, kv::BlockKey{});
     r.sampling.skip_reading_prefix_cache = true;
-    EXPECT_FALSE(b.added(r).reads_prefixes);
+    EXPECT_FALSE(b.added(r).kv.reads_prefixes);
     r.sampling.skip_reading_prefix_cache = false;
     r.sampling.prompt_logprobs = 0;
-    EXPECT_FALSE(b.added(r).reads_prefixes);
+    EXPECT_FALSE(b.added(r).kv.reads_prefixes);
 }
 
 TEST(Intake, ARefusalSaysWhyAndLeavesNothing) {

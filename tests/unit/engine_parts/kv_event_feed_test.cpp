@@ -17,7 +17,7 @@ TEST(KvEventFeed, GivesAListenerWhatEnteredAndLeftSinceTheStepBefore) {
     QueueNeighbours b(std::move(w));
     KvEventFeed feed(b.kv, b.clock);
     Sequence &before = b.run(8, 8), &after = b.run(8, 8);
-    b.kv.prefixes().cache_full_blocks(before.table, before.tokens);
+    b.kv.prefixes().cache_full_blocks(before.kv.table, before.tokens);
     feed.on_end({});
     std::vector<size_t> heard;
     feed.listen([&](std::span<const kv::CacheEvent> events, uint64_t now_ns) {
@@ -27,7 +27,7 @@ TEST(KvEventFeed, GivesAListenerWhatEnteredAndLeftSinceTheStepBefore) {
     b.clock.advance_ns(3);
     feed.on_end({});
     EXPECT_THAT(heard, IsEmpty()) << "what was there before is not said";
-    b.kv.prefixes().cache_full_blocks(after.table, after.tokens);
+    b.kv.prefixes().cache_full_blocks(after.kv.table, after.tokens);
     feed.on_end({});
     feed.on_end({});
     EXPECT_THAT(heard, ElementsAre(2));

@@ -89,7 +89,7 @@ TEST_F(PortTest, ThePolicysChoiceIsEvicted) {
     EXPECT_EQ(found(100), 0u);
     EXPECT_EQ(found(200), 8u);
     EXPECT_EQ(kv.pool().eviction().chosen_evictions(), 2u);
-    EXPECT_EQ(report().kv_policy_faults, 0u);
+    EXPECT_EQ(report().calls.kv_policy_faults, 0u);
 }
 
 TEST_F(PortTest, HearsOfPagesThatAreUsedAgain) {
@@ -107,8 +107,8 @@ TEST_F(PortTest, AnErrorIsAFaultAndTheOldestGoes) {
     compute(200);
     EXPECT_EQ(found(0), 0u);
     EXPECT_EQ(found(100), 8u);
-    EXPECT_EQ(report().kv_policy_faults, 2u) << "of update and of choose";
-    EXPECT_EQ(report().kv_policy_breaches, 0u);
+    EXPECT_EQ(report().calls.kv_policy_faults, 2u) << "of update and of choose";
+    EXPECT_EQ(report().calls.kv_policy_breaches, 0u);
     EXPECT_EQ(kv.pool().eviction().chosen_evictions(), 0u);
 }
 
@@ -117,8 +117,8 @@ TEST_F(PortTest, APageThatIsNotCachedIsAFaultAndTheOthersCount) {
     compute(100);
     policy->names_a_stranger = true;
     compute(200);
-    EXPECT_EQ(report().kv_policy_faults, 1u);
-    EXPECT_EQ(report().kv_policy_breaches, 1u);
+    EXPECT_EQ(report().calls.kv_policy_faults, 1u);
+    EXPECT_EQ(report().calls.kv_policy_breaches, 1u);
     EXPECT_EQ(kv.pool().eviction().chosen_evictions(), 1u);
     EXPECT_EQ(kv.pool().eviction().evictions(), 2u);
 }
@@ -128,8 +128,8 @@ TEST_F(PortTest, TooFewPagesAreAFault) {
     compute(100);
     policy->names_nothing = true;
     compute(200);
-    EXPECT_EQ(report().kv_policy_faults, 1u);
-    EXPECT_EQ(report().kv_policy_breaches, 1u);
+    EXPECT_EQ(report().calls.kv_policy_faults, 1u);
+    EXPECT_EQ(report().calls.kv_policy_breaches, 1u);
     EXPECT_EQ(found(0), 0u);
 }
 
@@ -141,7 +141,7 @@ TEST_F(PortTest, AdoptsWhatIsCachedInTheOrderOfAge) {
     EXPECT_THAT(policy->pages, ElementsAre(1, 0, 3, 2));
     compute(200);
     EXPECT_EQ(found(0), 8u) << "what was pending is not said twice";
-    EXPECT_EQ(report().kv_policy_faults, 0u);
+    EXPECT_EQ(report().calls.kv_policy_faults, 0u);
 }
 
 TEST_F(PortTest, GivesChangesOnWhereNothingIsEvicted) {
@@ -202,7 +202,7 @@ TEST_F(PortTest, OneThatIsToTakeOverAndFailsIsNotAskedAgain) {
     compute(100);
     compute(200);
     port.update();
-    EXPECT_EQ(report().kv_policy_faults, 0u);
+    EXPECT_EQ(report().calls.kv_policy_faults, 0u);
 }
 
 TEST_F(PortTest, OneThatKnowsAllTakesTheSlotWithoutAnotherAdoption) {
@@ -224,7 +224,7 @@ TEST_F(PortTest, OneOnProbationThatFailsLeavesTheChoiceToItsPredecessor) {
     EXPECT_EQ(found(0), 8u);
     EXPECT_EQ(found(100), 0u);
     EXPECT_EQ(port.slot().previous(), nullptr);
-    EXPECT_EQ(report().kv_policy_faults, 0u);
+    EXPECT_EQ(report().calls.kv_policy_faults, 0u);
     ASSERT_EQ(report().swaps.size(), 1u);
     EXPECT_EQ(report().swaps[0].text(), "swap kv_policy fake→next: rolled back in phase choose: names 0 pages, "
                                         "expected 2");

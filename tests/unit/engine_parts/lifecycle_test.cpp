@@ -32,11 +32,11 @@ TEST(Lifecycle, AnEndGivesBackPagesSlotsAndRecords) {
     EXPECT_EQ(b.policy.finished[0].output_tokens, 0u);
     EXPECT_EQ(b.policy.finished[0].reason, PB_FINISH_STOP);
     EXPECT_THAT(b.drafting.ended, ElementsAre(runs.id));
-    EXPECT_EQ(b.report().finished, 1u);
+    EXPECT_EQ(b.report().work.finished, 1u);
     EXPECT_EQ(b.sequences.find(runs.id), &runs) << "until its delta is handed out";
 
     Sequence& swapped = b.run(6, 6);
-    ASSERT_TRUE(b.kv.swap().out(swapped.table, 6, swapped.swapped));
+    ASSERT_TRUE(b.kv.swap().out(swapped.kv.table, 6, swapped.kv.swapped));
     swapped.computed = 0;
     b.admission.put_first(swapped);
     b.lifecycle.finish(swapped, {FinishReason::kAbort, ""});
@@ -55,7 +55,7 @@ TEST(Lifecycle, TheSchedulerHearsOnlyOfTheEndOfWhatItWasShown) {
 TEST(Lifecycle, PagesThatAStepInFlightMayWriteToStayUntilItIsBack) {
     Bench b;
     Sequence& s = b.run(6, 4);
-    ASSERT_TRUE(b.kv.tables().grow(s.table, 6));
+    ASSERT_TRUE(b.kv.tables().grow(s.kv.table, 6));
     b.in_flight.push({.items = {{&s, 2, 6, 1}}, .held = {}});
     b.lifecycle.finish(s, {FinishReason::kAbort, ""});
     EXPECT_EQ(b.kv.pool().used(), 2u);
@@ -71,10 +71,10 @@ TEST(Lifecycle, PagesThatADraftModelStillWantsStayWithASequenceThatEndsInAStep) 
     b.lifecycle.begin_step();
     b.lifecycle.finish(in_step, {FinishReason::kLength, ""});
     b.lifecycle.end_step();
-    EXPECT_EQ(in_step.table.held, 1u);
+    EXPECT_EQ(in_step.kv.table.held, 1u);
     b.lifecycle.finish(between, {FinishReason::kAbort, ""});
-    EXPECT_EQ(between.table.held, 0u) << "between steps nothing would come to take them";
-    b.kv.tables().release(in_step.table);
+    EXPECT_EQ(between.kv.table.held, 0u) << "between steps nothing would come to take them";
+    b.kv.tables().release(in_step.kv.table);
 }
 
 TEST(Lifecycle, TheFirstOfARequestReleasesThoseThatItHeldInTheirOrder) {
@@ -185,7 +185,7 @@ TEST(Lifecycle, WhereTheEngineCannotGoOnAllEndInTheirOrderWithTheReason) {
     EXPECT_THAT(ended, ElementsAre(1, 2, 3));
     EXPECT_FALSE(b.in_flight.any());
     EXPECT_EQ(b.kv.pool().used(), 0u);
-    EXPECT_EQ(b.report().finished, 3u);
+    EXPECT_EQ(b.report().work.finished, 3u);
 }
 
 }  // namespace

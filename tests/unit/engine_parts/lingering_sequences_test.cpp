@@ -12,7 +12,7 @@ namespace {
 
 std::unique_ptr<Sequence> with_pages(QueueNeighbours& n) {
     auto s = sequence(9, 4);
-    EXPECT_TRUE(n.kv.tables().grow(s->table, 4));
+    EXPECT_TRUE(n.kv.tables().grow(s->kv.table, 4));
     return s;
 }
 

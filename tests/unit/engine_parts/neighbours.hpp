@@ -39,7 +39,7 @@ struct QueueNeighbours {
     // One that waits as the last.
     Sequence& wait(std::unique_ptr<Sequence> made) {
         Sequence& s = sequences.add(std::move(made));
-        s.salt = {};
+        s.kv.salt = {};
         admission.leave(s);
         admission.put_last(s);
         return s;
@@ -52,7 +52,7 @@ struct QueueNeighbours {
         Sequence& s = wait(prompt_tokens, std::move(sampling));
         admission.leave(s);
         sequences.run(s);
-        if (!kv.tables().grow(s.table, computed)) throw std::runtime_error("there are not enough pages");
+        if (!kv.tables().grow(s.kv.table, computed)) throw std::runtime_error("there are not enough pages");
         s.computed = computed;
         return s;
     }
@@ -112,7 +112,7 @@ struct RowNeighbours : QueueNeighbours {
         s.tokens.insert(s.tokens.end(), drafted.begin(), drafted.end());
         s.drafts = static_cast<uint32_t>(drafted.size());
         const auto size = static_cast<uint32_t>(s.tokens.size());
-        if (!kv.tables().grow(s.table, size)) throw std::runtime_error("too few pages");
+        if (!kv.tables().grow(s.kv.table, size)) throw std::runtime_error("too few pages");
         return s;
     }
     // Its newest token and its drafts, as a step computes them.

@@ -41,7 +41,7 @@ TEST(Outputs, EndAtTheirLength) {
     Ids by_model(up_to(100)); // of 10 tokens, 4 of them the prompt's
     for (int i = 0; i < 5; ++i) EXPECT_FALSE(by_model.append(7)) << i;
     EXPECT_EQ(by_model.append(7)->reason, FinishReason::kLength);
-    EXPECT_EQ(by_model.context.report.sampled_tokens, 6u);
+    EXPECT_EQ(by_model.context.report.work.sampled_tokens, 6u);
 }
 
 TEST(Outputs, EndWhereTheirWorkloadSaysThoughTheyMayBeLonger) {

@@ -21,7 +21,7 @@ inline std::unique_ptr<Sequence> sequence(RequestId id, uint32_t prompt_tokens, 
     auto out = std::make_unique<Sequence>(id, std::move(request));
     out->tokens = out->request.prompt;
     out->prompt_count = prompt_tokens;
-    out->params = wire_params(out->request.sampling, out->bias);
+    out->sampling.params = wire_params(out->request.sampling, out->sampling.bias);
     out->output.delta.id = id;
     return out;
 }

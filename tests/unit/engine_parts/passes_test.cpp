@@ -18,7 +18,7 @@ struct Bench : EndingNeighbours {
     // Tokens of the prompt of one that runs, and a row once all are computed; with a step in flight: the token after.
     Result<> submit(Sequence& s, uint32_t tokens) {
         const uint32_t begin = s.computed + s.in_flight, known = s.confirmed() + s.placeholders;
-        if (!kv.tables().grow(s.table, begin + tokens)) return fail("there are too few pages");
+        if (!kv.tables().grow(s.kv.table, begin + tokens)) return fail("there are too few pages");
         step = {{&s, tokens, known, begin + tokens >= known ? begin + tokens - known + 1 : 0}};
         return part.submit(step, {.overlaps = true});
     }
@@ -63,7 +63,7 @@ TEST(Passes, AStepThatWasGivenATokenThatIsNoneIsComputedAnew) {
     b.executor.token = [&](const pb_sample_row& row) {
         return row.id == bad.id ? -7 : static_cast<int32_t>(row.position);
     };
-    for (Sequence* s : {&good, &bad}) ASSERT_TRUE(b.kv.tables().grow(s->table, 5));
+    for (Sequence* s : {&good, &bad}) ASSERT_TRUE(b.kv.tables().grow(s->kv.table, 5));
     b.step = {{&good, 4, 4, 1}, {&bad, 4, 4, 1}};
     ASSERT_TRUE(b.part.submit(b.step, {.overlaps = true}));
     b.step = {{&good, 1, 5, 1}, {&bad, 1, 5, 1}};
@@ -80,7 +80,7 @@ TEST(Passes, AStepThatWasGivenATokenThatIsNoneIsComputedAnew) {
     EXPECT_EQ(good.computed, 0u);
     EXPECT_THAT(std::vector(good.tokens.begin() + 4, good.tokens.end()), ElementsAre(4)) << "what it had before";
     EXPECT_EQ(good.in_flight, 0u);
-    EXPECT_EQ(b.kv.pool().used(), good.table.held);
+    EXPECT_EQ(b.kv.pool().used(), good.kv.table.held);
 }
 
 TEST(Passes, ThoseOfAStepThatIsComputedAnewKeepTheirOrder) {
@@ -91,7 +91,7 @@ TEST(Passes, ThoseOfAStepThatIsComputedAnewKeepTheirOrder) {
     b.executor.token = [&](const pb_sample_row& row) {
         return row.id == bad ? -7 : static_cast<int32_t>(row.position);
     };
-    for (Sequence* s : all) ASSERT_TRUE(b.kv.tables().grow(s->table, 5));
+    for (Sequence* s : all) ASSERT_TRUE(b.kv.tables().grow(s->kv.table, 5));
     for (const uint32_t tokens : {4u, 1u}) {
         b.step.clear();
         for (Sequence* s : all) b.step.push_back({s, tokens, tokens == 4 ? 4u : 5u, 1});

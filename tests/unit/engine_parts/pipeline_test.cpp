@@ -33,7 +33,7 @@ class Bench {
         config_.engine.max_num_seqs = 8;
         config_.engine.block_size = 4;
         executor.overlaps = overlaps;
-        facts_.vocab_size = 1000;
+        facts_.model.vocab_size = 1000;
         facts_.max_model_len = 200;
         form_.block_size = 4;
         auto kv = std::make_unique<kv::KvCache>(64, 4, kv::PrefixCaching::kOn, "model");
@@ -49,8 +49,8 @@ class Bench {
             const host::Identity identity = host::Registry::identity(*c);
             slot.install(std::move(c), identity);
         };
-        install(pipeline->scheduler.slot(), std::move(scheduler->component));
-        install(pipeline->sampler.slot(), std::move(sampler->component));
+        install(pipeline->scheduling.scheduler.slot(), std::move(scheduler->component));
+        install(pipeline->sampling.sampler.slot(), std::move(sampler->component));
     }
 
     RequestId add(uint32_t prompt_tokens, uint32_t max_tokens) {
@@ -75,7 +75,7 @@ class Bench {
             reasons.push_back(std::string(step->sync_reason));
         }
     }
-    uint32_t used() const { return pipeline->kv->pool().used(); }
+    uint32_t used() const { return pipeline->cache.kv->pool().used(); }
 
     FakeExecutor executor;
     std::unique_ptr<Pipeline> pipeline;
@@ -153,7 +153,7 @@ TEST(Pipeline, GivesNothingAfterAnAbort) {
         const RequestId id = b.add(5, 50);
         for (int i = 0; i < 4; ++i) ASSERT_TRUE(b.pipeline->loop.step());
         const size_t before = b.ended[id].tokens.size();
-        b.pipeline->lifecycle.abort(id);
+        b.pipeline->output.lifecycle.abort(id);
         EXPECT_EQ(b.ended[id].finish, FinishReason::kAbort);
         b.run();
         EXPECT_EQ(b.ended[id].tokens.size(), before);

@@ -52,11 +52,11 @@ TEST(Placement, GivesPagesInPlanOrderAndTrimsWhatDoesNotFit) {
     EXPECT_EQ(placed[0].sequence, &second);
     EXPECT_EQ(placed[0].rows, 0u) << "its prompt is unfinished";
     EXPECT_THAT(b.tokens(), ElementsAre(5, 4)) << "of the first one, 6 tokens were planned and one page was left";
-    EXPECT_EQ(b.report().trimmed, 2u);
-    EXPECT_EQ(b.report().admitted, 2u);
-    EXPECT_EQ(b.report().prefill_tokens, 9u);
+    EXPECT_EQ(b.report().work.trimmed, 2u);
+    EXPECT_EQ(b.report().work.admitted, 2u);
+    EXPECT_EQ(b.report().work.prefill_tokens, 9u);
     EXPECT_EQ(third.place, Place::kWaiting);
-    EXPECT_EQ(third.table.held, 0u);
+    EXPECT_EQ(third.kv.table.held, 0u);
     EXPECT_THAT(b.waiting(), ElementsAre(third.id));
 }
 
@@ -67,7 +67,7 @@ TEST(Placement, KeepsMorePagesFreeAfterPreemptionsForMemoryWhereThatIsAdaptive) 
         Bench b(std::move(w));
         Sequence &stays = b.run(8, 4), &goes = b.run(8, 8);
         b.apply({{&stays, 4}}, {&goes});
-        EXPECT_EQ(b.report().preempted_for_memory, 1u);
+        EXPECT_EQ(b.report().preemption.preempted_for_memory, 1u);
         if (adaptive) EXPECT_GT(b.pressure.watermark(), 0.1);
         else EXPECT_EQ(b.pressure.watermark(), 0.1);
     }
@@ -77,7 +77,7 @@ TEST(Placement, GivesNoMoreThanASequenceStillNeeds) {
     Bench b;
     Sequence& s = b.wait(5);
     EXPECT_EQ(b.apply({{&s, 50}})[0].tokens, 5u);
-    EXPECT_EQ(b.report().trimmed, 0u);
+    EXPECT_EQ(b.report().work.trimmed, 0u);
     EXPECT_EQ(b.placement.placed()[0].rows, 1u) << "of its last token";
 }
 
@@ -86,8 +86,8 @@ TEST(Placement, CountsDecodingApartFromPrompts) {
     Sequence &decodes = b.run(4, 4), &last_of_prompt = b.run(4, 3);
     decodes.tokens.push_back(7);
     b.apply({{&decodes, 1}, {&last_of_prompt, 1}});
-    EXPECT_EQ(b.report().decode_tokens, 1u);
-    EXPECT_EQ(b.report().prefill_tokens, 1u);
+    EXPECT_EQ(b.report().work.decode_tokens, 1u);
+    EXPECT_EQ(b.report().work.prefill_tokens, 1u);
 }
 
 TEST(Placement, HasARowForEachDraftThatFits) {
@@ -107,8 +107,8 @@ TEST(Placement, PreemptsBeforeItGivesPages) {
     b.apply({{&waits, 8}}, {&runs});
     EXPECT_THAT(b.tokens(), ElementsAre(8));
     EXPECT_EQ(runs.place, Place::kWaiting);
-    EXPECT_EQ(b.report().preemptions, 1u);
-    EXPECT_EQ(b.report().preempted_for_memory, 0u) << "those that ran had all their pages";
+    EXPECT_EQ(b.report().preemption.preemptions, 1u);
+    EXPECT_EQ(b.report().preemption.preempted_for_memory, 0u) << "those that ran had all their pages";
 }
 
 TEST(Placement, SaysThatAPreemptionWasForMemory) {
@@ -116,7 +116,7 @@ TEST(Placement, SaysThatAPreemptionWasForMemory) {
     Sequence &grows = b.run(8, 4), &other = b.run(4, 4);
     b.apply({{&grows, 4}}, {&other});
     EXPECT_THAT(b.tokens(), ElementsAre(4));
-    EXPECT_EQ(b.report().preempted_for_memory, 1u);
+    EXPECT_EQ(b.report().preemption.preempted_for_memory, 1u);
 }
 
 TEST(Placement, WithoutChunksAPromptIsPlacedAsAWholeOrStays) {
@@ -138,9 +138,9 @@ TEST(Placement, ReservesPagesForAllTokensBesideThoseThatOthersLack) {
     Sequence &three = b.wait(12), &two = b.wait(8);
     b.apply({{&three, 4}, {&two, 4}});
     EXPECT_EQ(three.place, Place::kWaiting) << "three pages are free, and one of them is spoken for";
-    EXPECT_EQ(three.table.held, 0u);
+    EXPECT_EQ(three.kv.table.held, 0u);
     EXPECT_EQ(two.place, Place::kRunning);
-    EXPECT_EQ(runs.table.held, 1u);
+    EXPECT_EQ(runs.kv.table.held, 1u);
 }
 
 TEST(Placement, AdoptsWhatIsCachedAndCountsItOnceARequest) {
@@ -153,13 +153,13 @@ TEST(Placement, AdoptsWhatIsCachedAndCountsItOnceARequest) {
     Sequence& second = b.wait(std::move(made));
     EXPECT_EQ(b.apply({{&second, 9}})[0].tokens, 1u);
     EXPECT_EQ(second.computed, 8u);
-    EXPECT_EQ(second.cached_tokens, 8u);
+    EXPECT_EQ(second.record.cached_tokens, 8u);
     EXPECT_EQ(b.kv.pool().used(), 4u) << "three pages, and a last one of its own";
-    EXPECT_EQ(b.report().prefix_query_tokens, 9u);
-    EXPECT_EQ(b.report().prefix_hit_tokens, 8u);
+    EXPECT_EQ(b.report().kv.prefix_query_tokens, 9u);
+    EXPECT_EQ(b.report().kv.prefix_hit_tokens, 8u);
     b.apply({{&second, 1}}, {&second}); // the plan preempts it: it is not placed by its old state
     b.apply({{&second, 1}});
-    EXPECT_EQ(b.report().prefix_query_tokens, 0u);
+    EXPECT_EQ(b.report().kv.prefix_query_tokens, 0u);
 }
 
 TEST(Placement, OneThatStaysKeepsNothingOfWhatItFound) {
@@ -171,11 +171,11 @@ TEST(Placement, OneThatStaysKeepsNothingOfWhatItFound) {
     std::ranges::copy(first.tokens, made->tokens.begin());
     Sequence& second = b.wait(std::move(made));
     EXPECT_TRUE(b.apply({{&second, 1}}).empty()) << "two pages are found, and a third is not free";
-    EXPECT_EQ(b.report().trimmed, 1u);
+    EXPECT_EQ(b.report().work.trimmed, 1u);
     EXPECT_EQ(second.place, Place::kWaiting);
     EXPECT_EQ(second.computed, 0u);
-    EXPECT_EQ(second.table.held, 0u);
-    EXPECT_FALSE(second.admitted_once) << "its hit is counted when it is admitted";
+    EXPECT_EQ(second.kv.table.held, 0u);
+    EXPECT_FALSE(second.record.admitted_once) << "its hit is counted when it is admitted";
     EXPECT_EQ(b.sequences.waiting().records()[0].cached_tokens, 8u);
 }
 
@@ -188,12 +188,12 @@ TEST(Placement, ASiblingSharesThePromptAndCopiesThePageThatItWritesTo) {
     for (Sequence* s : b.siblings.release(*all[0])) b.admission.put_first(*s);
     b.apply({{all[0], 1}, {all[1], 6}});
     EXPECT_THAT(b.tokens(), ElementsAre(1, 1)) << "all but the prompt's last token is there";
-    EXPECT_EQ(b.report().forked, 1u);
-    EXPECT_EQ(all[1]->table.pages[0][0], all[0]->table.pages[0][0]);
-    EXPECT_NE(all[1]->table.pages[0][1], all[0]->table.pages[0][1]);
-    const auto page = all[1]->table.pages[0][1];
+    EXPECT_EQ(b.report().work.forked, 1u);
+    EXPECT_EQ(all[1]->kv.table.pages[0][0], all[0]->kv.table.pages[0][0]);
+    EXPECT_NE(all[1]->kv.table.pages[0][1], all[0]->kv.table.pages[0][1]);
+    const auto page = all[1]->kv.table.pages[0][1];
     EXPECT_THAT(std::vector(b.kv.copies().copies().begin(), b.kv.copies().copies().end()),
-                ElementsAre(kv::PageCopy{page, all[0]->table.pages[0][1]}));
+                ElementsAre(kv::PageCopy{page, all[0]->kv.table.pages[0][1]}));
 }
 
 TEST(Placement, LimitsTheRowsOfPromptLogprobsInAStep) {
@@ -215,15 +215,15 @@ TEST(Placement, LimitsTheRowsOfPromptLogprobsInAStep) {
 TEST(Placement, CountsATokenInFlightAsThere) {
     Bench b;
     Sequence& s = b.run(4, 0);
-    ASSERT_TRUE(b.kv.tables().grow(s.table, 4));
+    ASSERT_TRUE(b.kv.tables().grow(s.kv.table, 4));
     s.in_flight = 4;
     s.placeholders = 1;
     const Placed& p = b.apply({{&s, 3}})[0];
     EXPECT_EQ(p.tokens, 1u);
     EXPECT_EQ(p.confirmed, 5u);
     EXPECT_EQ(p.rows, 1u);
-    EXPECT_EQ(s.table.blocks, 2u);
-    EXPECT_EQ(b.report().decode_tokens, 1u);
+    EXPECT_EQ(s.kv.table.blocks, 2u);
+    EXPECT_EQ(b.report().work.decode_tokens, 1u);
 }
 
 // ---- random plans
@@ -248,7 +248,7 @@ TEST(Placement, AgreesWithACountOfPagesOverRandomPlans) {
             for (Sequence* s : all) {
                 if (s->place == Place::kRunning && draw() % 8 == 0) {
                     preempted.push_back(s);
-                    free += s->table.held;
+                    free += s->kv.table.held;
                 } else if (draw() % 4 > 0) {
                     items.push_back({s, 1 + static_cast<uint32_t>(draw() % 9)});
                 }
@@ -256,7 +256,7 @@ TEST(Placement, AgreesWithACountOfPagesOverRandomPlans) {
             std::vector<std::pair<Sequence*, uint32_t>> expected;
             uint32_t cut = 0;
             for (const auto& [s, tokens] : items) {
-                const uint32_t wanted = std::min(tokens, s->remaining()), held = s->table.held;
+                const uint32_t wanted = std::min(tokens, s->remaining()), held = s->kv.table.held;
                 const uint32_t n = std::min(wanted, (held + free) * 4 - s->computed);
                 cut += n < wanted;
                 if (n == 0) continue;
@@ -268,7 +268,7 @@ TEST(Placement, AgreesWithACountOfPagesOverRandomPlans) {
             for (const Placed& p : b.placement.placed()) got.emplace_back(p.sequence, p.tokens);
             ASSERT_EQ(got, expected) << "trial " << trial << ", step " << step;
             ASSERT_EQ(b.kv.pool().free(), free);
-            ASSERT_EQ(b.report().trimmed, cut);
+            ASSERT_EQ(b.report().work.trimmed, cut);
             trimmed += cut;
             refused += items.size() - got.size();
             for (const Placed& p : b.placement.placed()) {
@@ -314,8 +314,8 @@ class RandomRun {
     }
     void end(Sequence& s) {
         b_.admission.leave(s);
-        b_.kv.tables().release(s.table);
-        b_.kv.swap().drop(s.swapped);
+        b_.kv.tables().release(s.kv.table);
+        b_.kv.swap().drop(s.kv.swapped);
         s.ended = true;
         if (b_.siblings.holds(s)) release_siblings(s);
         b_.siblings.leave(s);
@@ -340,9 +340,9 @@ class RandomRun {
         }
         b_.context.report = {};
         b_.placement.apply(plan);
-        shared += b_.report().forked;
-        hits += b_.report().prefix_hit_tokens;
-        swaps += b_.report().swapped_in;
+        shared += b_.report().work.forked;
+        hits += b_.report().kv.prefix_hit_tokens;
+        swaps += b_.report().preemption.swapped_in;
         ASSERT_NO_FATAL_FAILURE(check_books());
         for (const kv::PageCopy& c : b_.kv.copies().copies()) {
             copies += c.way == kv::Way::kWithin;
@@ -356,8 +356,8 @@ class RandomRun {
     void check_books() {
         std::vector<const kv::BlockTable*> tables;
         for (const Sequence* s : live_) {
-            tables.push_back(&s->table);
-            ASSERT_TRUE(s->place == Place::kRunning || (s->table.held == 0 && s->computed == 0))
+            tables.push_back(&s->kv.table);
+            ASSERT_TRUE(s->place == Place::kRunning || (s->kv.table.held == 0 && s->computed == 0))
                 << s->id << " has KV and does not run";
         }
         const auto sound = b_.kv.audit(tables);
@@ -369,7 +369,8 @@ class RandomRun {
     void write(const Placed& p) {
         const Sequence& s = *p.sequence;
         for (size_t g = 0; g < windows_.size(); ++g)
-            for (uint32_t i = s.computed; i < s.computed + p.tokens; ++i) memory_.write(s.table, g, i, content(s, i));
+            for (uint32_t i = s.computed; i < s.computed + p.tokens; ++i)
+                memory_.write(s.kv.table, g, i, content(s, i));
     }
     void read(const Placed& p) {
         const Sequence& s = *p.sequence;
@@ -377,7 +378,7 @@ class RandomRun {
             const uint32_t window = windows_[g].window;
             const uint32_t from = window > 0 && s.computed + 1 > window ? s.computed + 1 - window : 0;
             for (uint32_t i = from; i < s.computed + p.tokens; ++i)
-                ASSERT_EQ(memory_.read(s.table, g, i), content(s, i)) << s.id << ", token " << i << ", group " << g;
+                ASSERT_EQ(memory_.read(s.kv.table, g, i), content(s, i)) << s.id << ", token " << i << ", group " << g;
         }
     }
     void commit(const Placed& p) {
@@ -385,7 +386,7 @@ class RandomRun {
         s.computed += p.tokens;
         if (p.rows > 0) s.tokens.push_back(static_cast<TokenId>(draw_() % 3));
         if (b_.siblings.holds(s) && s.outputs() > 0) release_siblings(s);
-        b_.kv.tables().free_outside_window(s.table, s.computed);
+        b_.kv.tables().free_outside_window(s.kv.table, s.computed);
         if (s.outputs() > 12) end(s);
     }
 

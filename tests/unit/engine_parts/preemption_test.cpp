@@ -22,7 +22,7 @@ World with(config::PreemptionMode mode, uint32_t slots = 16) {
 
 struct Bench : QueueNeighbours {
     explicit Bench(World w = {}) : QueueNeighbours(std::move(w)) {}
-    std::array<uint32_t, kSwapFallbacks> fallbacks() { return report().swap_fallbacks; }
+    std::array<uint32_t, kSwapFallbacks> fallbacks() { return report().preemption.swap_fallbacks; }
     Preemption preemption{{settings, sequences, kv, admission, hints, beams, draft_kv, executor, context}};
 };
 
@@ -37,10 +37,10 @@ TEST(Preemption, ByRecomputeGivesAllPagesBackAndKeepsTheTokens) {
     EXPECT_EQ(s.computed, 0u);
     EXPECT_EQ(s.tokens.size(), 10u) << "drafts do not wait";
     EXPECT_EQ(s.drafts, 0u);
-    EXPECT_EQ(s.preemptions, 1u);
-    EXPECT_EQ(b.report().preemptions, 1u);
-    EXPECT_EQ(b.report().preempted_tokens, 9u);
-    EXPECT_EQ(b.report().swapped_out, 0u);
+    EXPECT_EQ(s.record.preemptions, 1u);
+    EXPECT_EQ(b.report().preemption.preemptions, 1u);
+    EXPECT_EQ(b.report().preemption.preempted_tokens, 9u);
+    EXPECT_EQ(b.report().preemption.swapped_out, 0u);
     EXPECT_TRUE(b.sequences.waiting().records()[0].flags & PB_SEQ_PREEMPTED);
 }
 
@@ -57,12 +57,12 @@ TEST(Preemption, TheLatestWaitsBeforeAllOthersAndTheSchedulerHearsOfNoneTwice) {
 TEST(Preemption, BySwapMovesKvToHostMemoryAndBack) {
     Bench b(with(config::PreemptionMode::kSwap));
     Sequence& s = b.run(9, 9);
-    const auto pages = s.table.pages[0];
+    const auto pages = s.kv.table.pages[0];
     b.preemption.preempt(s, PB_PREEMPT_RECOMPUTE);
-    EXPECT_EQ(b.report().swapped_out, 1u);
-    EXPECT_EQ(b.report().preempted_tokens, 0u);
+    EXPECT_EQ(b.report().preemption.swapped_out, 1u);
+    EXPECT_EQ(b.report().preemption.preempted_tokens, 0u);
     EXPECT_EQ(b.kv.pool().used(), 0u);
-    EXPECT_EQ(s.swapped.tokens, 9u);
+    EXPECT_EQ(s.kv.swapped.tokens, 9u);
     ASSERT_EQ(b.kv.copies().copies().size(), 3u);
     for (size_t i = 0; i < 3; ++i) EXPECT_EQ(b.kv.copies().copies()[i].from, pages[i]);
     const pb_sequence record = b.sequences.waiting().records()[0];
@@ -72,7 +72,7 @@ TEST(Preemption, BySwapMovesKvToHostMemoryAndBack) {
     b.kv.copies().clear();
     ASSERT_TRUE(b.preemption.swap_in(s));
     EXPECT_EQ(s.computed, 9u);
-    EXPECT_EQ(b.kv.shape().capacity(s.table), 12u) << "with room for a token more";
+    EXPECT_EQ(b.kv.shape().capacity(s.kv.table), 12u) << "with room for a token more";
     EXPECT_THAT(b.kv.copies().copies(), Each(Field(&kv::PageCopy::way, kv::Way::kToDevice)));
 }
 
@@ -86,7 +86,7 @@ TEST(Preemption, SwapsInOnlyWhereThereArePagesForAllAndATokenMore) {
     EXPECT_FALSE(b.preemption.swap_in(s)) << "two pages are free, and it needs a third for its next token";
     EXPECT_EQ(s.computed, 0u);
     EXPECT_EQ(b.kv.pool().used(), 2u);
-    b.kv.tables().release(other.table);
+    b.kv.tables().release(other.kv.table);
     EXPECT_TRUE(b.preemption.swap_in(s));
 }
 
@@ -94,19 +94,19 @@ TEST(Preemption, RecomputesWhatDoesNotFitIntoHostMemoryAndSaysSo) {
     Bench b(with(config::PreemptionMode::kSwap, 2));
     Sequence& s = b.run(9, 9);
     b.preemption.preempt(s, PB_PREEMPT_SWAP);
-    EXPECT_TRUE(s.swapped.empty());
+    EXPECT_TRUE(s.kv.swapped.empty());
     EXPECT_EQ(b.kv.swap().space().used(), 0u);
     EXPECT_THAT(b.fallbacks(), ElementsAre(1, 0, 0));
     EXPECT_EQ(name_of(SwapFallback::kFull), "full");
-    EXPECT_EQ(b.report().preempted_tokens, 9u);
+    EXPECT_EQ(b.report().preemption.preempted_tokens, 9u);
 }
 
 TEST(Preemption, SwapsNothingOfASequenceThatHasComputedNothing) {
     Bench b(with(config::PreemptionMode::kSwap));
     Sequence& s = b.run(9, 0);
-    ASSERT_TRUE(b.kv.tables().grow(s.table, 4));
+    ASSERT_TRUE(b.kv.tables().grow(s.kv.table, 4));
     b.preemption.preempt(s, PB_PREEMPT_SWAP);
-    EXPECT_TRUE(s.swapped.empty());
+    EXPECT_TRUE(s.kv.swapped.empty());
     EXPECT_EQ(b.kv.pool().used(), 0u);
     EXPECT_THAT(b.fallbacks(), Each(0u)) << "there was nothing to swap: nothing fell back";
 }
@@ -115,7 +115,7 @@ TEST(Preemption, RecomputeIsTheModesWordAgainstThePolicys) {
     Bench b;
     Sequence& s = b.run(9, 9);
     b.preemption.preempt(s, PB_PREEMPT_SWAP);
-    EXPECT_TRUE(s.swapped.empty());
+    EXPECT_TRUE(s.kv.swapped.empty());
 }
 
 TEST(Preemption, AutoTakesWhatIsCheaperOnceItIsMeasured) {
@@ -128,7 +128,7 @@ TEST(Preemption, AutoTakesWhatIsCheaperOnceItIsMeasured) {
     EXPECT_THAT(b.fallbacks(), ElementsAre(0, 1, 1));
     b.executor.page_ns = 97;
     b.preemption.preempt(b.run(8, 8), PB_PREEMPT_RECOMPUTE);
-    EXPECT_EQ(b.report().swapped_out, 1u);
+    EXPECT_EQ(b.report().preemption.swapped_out, 1u);
 }
 
 TEST(Preemption, AutoFollowsAPolicyThatWantsASwap) {
@@ -136,7 +136,7 @@ TEST(Preemption, AutoFollowsAPolicyThatWantsASwap) {
     b.executor.page_ns = 1e9;
     Sequence& s = b.run(8, 8);
     b.preemption.preempt(s, PB_PREEMPT_SWAP);
-    EXPECT_FALSE(s.swapped.empty());
+    EXPECT_FALSE(s.kv.swapped.empty());
     EXPECT_THAT(b.fallbacks(), Each(0u));
 }
 
@@ -158,7 +158,7 @@ TEST(Preemption, FreesOnlyPagesThatNoOtherHolds) {
     Sequence &first = b.run(8, 8, p), &second = b.wait(8, p);
     b.admission.leave(second);
     b.sequences.run(second);
-    ASSERT_TRUE(b.kv.tables().fork(first.table, 7, second.table));
+    ASSERT_TRUE(b.kv.tables().fork(first.kv.table, 7, second.kv.table));
     second.computed = 7;
     b.preemption.preempt(first, PB_PREEMPT_RECOMPUTE);
     EXPECT_EQ(b.kv.pool().used(), 2u);
@@ -171,7 +171,7 @@ TEST(Preemption, OfASiblingTakesBackWhatOthersWereShownOfIt) {
     const auto all = b.add_siblings(2, 8);
     b.admission.leave(*all[0]);
     b.sequences.run(*all[0]);
-    ASSERT_TRUE(b.kv.tables().grow(all[0]->table, 8));
+    ASSERT_TRUE(b.kv.tables().grow(all[0]->kv.table, 8));
     all[0]->computed = 8;
     for (Sequence* s : b.siblings.release(*all[0])) b.admission.put_first(*s);
     EXPECT_EQ(b.sequences.waiting().records()[0].cached_tokens, 7u);
@@ -185,15 +185,15 @@ TEST(Preemption, WhatIsComputedAnewIsNotFoundInTheCache) {
     w.caching = kv::PrefixCaching::kOn;
     Bench b(std::move(w));
     Sequence& s = b.run(9, 9);
-    b.kv.prefixes().cache_full_blocks(s.table, s.tokens);
+    b.kv.prefixes().cache_full_blocks(s.kv.table, s.tokens);
     EXPECT_EQ(b.kv.prefixes().count_cached(s.tokens), 8u);
     s.in_flight = 1;
     s.placeholders = 1;
     b.preemption.compute_anew(s);
     EXPECT_EQ(b.kv.prefixes().count_cached(s.tokens), 0u);
     EXPECT_EQ(s.in_flight + s.placeholders, 0u);
-    EXPECT_TRUE(s.swapped.empty()) << "it is worth no place in host memory";
-    EXPECT_EQ(b.report().preempted_tokens, 9u);
+    EXPECT_TRUE(s.kv.swapped.empty()) << "it is worth no place in host memory";
+    EXPECT_EQ(b.report().preemption.preempted_tokens, 9u);
 }
 
 TEST(Preemption, PagesLackWhereThoseThatRunNeedMoreThanAreFree) {
@@ -219,7 +219,7 @@ TEST(Preemption, ACopyOfASharedPageNeedsAPageToo) {
     Sequence &first = b.run(7, 7, p), &second = b.wait(7, p);
     b.admission.leave(second);
     b.sequences.run(second);
-    ASSERT_TRUE(b.kv.tables().fork(first.table, 6, second.table));
+    ASSERT_TRUE(b.kv.tables().fork(first.kv.table, 6, second.kv.table));
     second.computed = 6;
     EXPECT_TRUE(b.preemption.lacks_pages()) << "both write to the last page, and none is free";
 }

@@ -68,7 +68,7 @@ TEST(Hints, OfOneThatReadsNoPrefixesAreNone) {
     kv::BlockTable held = b.compute(prompt_of(500, 9));
     auto made = sequence(b.next_id++, 9);
     made->tokens = prompt_of(500, 9);
-    made->reads_prefixes = false;
+    made->kv.reads_prefixes = false;
     Sequence& s = b.wait(std::move(made));
     b.hints.update();
     EXPECT_EQ(b.shown(s).cached_tokens, 0u);
@@ -80,7 +80,7 @@ TEST(Hints, OfOneInHostMemoryAreItsTokensThere) {
     w.slots = 4;
     Bench b(std::move(w));
     Sequence& s = b.run(9, 9);
-    ASSERT_TRUE(b.kv.swap().out(s.table, 9, s.swapped));
+    ASSERT_TRUE(b.kv.swap().out(s.kv.table, 9, s.kv.swapped));
     s.computed = 0;
     b.admission.leave(s);
     b.admission.put_first(s);
@@ -94,14 +94,14 @@ TEST(Hints, OfASiblingAreThePromptThatItMayShare) {
     const auto all = b.add_siblings(2, 7);
     b.admission.leave(*all[0]);
     b.sequences.run(*all[0]);
-    ASSERT_TRUE(b.kv.tables().grow(all[0]->table, 7));
+    ASSERT_TRUE(b.kv.tables().grow(all[0]->kv.table, 7));
     all[0]->computed = 7;
     b.admission.put_last(*all[1]);
     EXPECT_EQ(b.shown(*all[1]).cached_tokens, 6u);
     EXPECT_EQ(b.shown(*all[1]).tokens_until_next_page, 4u)
         << "one full page is shared; the last, which is not full, is copied";
     b.admission.leave(*all[0]);
-    b.kv.tables().release(all[0]->table);
+    b.kv.tables().release(all[0]->kv.table);
     b.hints.refresh_siblings(all[0]->id);
     EXPECT_EQ(b.shown(*all[1]).cached_tokens, 0u);
     EXPECT_EQ(b.shown(*all[1]).tokens_until_next_page, 0u);
@@ -114,11 +114,11 @@ TEST(Hints, OfASiblingEndWhereAWindowSlidesPastThePrompt) {
     const auto all = b.add_siblings(2, 7);
     b.admission.leave(*all[0]);
     b.sequences.run(*all[0]);
-    ASSERT_TRUE(b.kv.tables().grow(all[0]->table, 16));
+    ASSERT_TRUE(b.kv.tables().grow(all[0]->kv.table, 16));
     all[0]->computed = 7;
     b.admission.put_last(*all[1]);
     EXPECT_EQ(b.shown(*all[1]).cached_tokens, 6u);
-    b.kv.tables().free_outside_window(all[0]->table, 15);
+    b.kv.tables().free_outside_window(all[0]->kv.table, 15);
     b.hints.update();
     EXPECT_EQ(b.shown(*all[1]).cached_tokens, 0u);
 }

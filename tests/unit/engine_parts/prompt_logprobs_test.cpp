@@ -93,17 +93,17 @@ TEST(PromptLogprobs, TokensWithinALimitOfRowsHaveNoMoreAndOneMoreTokenWould) {
 TEST(PromptLogprobs, APromptIsComputedThoughItIsCachedUntilAllAreNoted) {
     Bench b;
     Sequence& s = b.add(6);
-    EXPECT_FALSE(s.reads_prefixes);
+    EXPECT_FALSE(s.kv.reads_prefixes);
     b.compute(0, 4);
-    EXPECT_FALSE(s.reads_prefixes);
+    EXPECT_FALSE(s.kv.reads_prefixes);
     b.compute(4, 2);
-    EXPECT_TRUE(s.reads_prefixes) << "after a preemption it may take what is cached";
+    EXPECT_TRUE(s.kv.reads_prefixes) << "after a preemption it may take what is cached";
 }
 
 TEST(PromptLogprobs, OfOneTokenThereAreNone) {
     Bench b;
     Sequence& s = b.add(1);
-    EXPECT_TRUE(s.reads_prefixes);
+    EXPECT_TRUE(s.kv.reads_prefixes);
     EXPECT_EQ(b.part.rows(s, 0, 1), 0u);
 }
 

@@ -55,7 +55,7 @@ TEST(Proposals, DraftsStandAfterTheConfirmedTokens) {
     b.part.propose();
     EXPECT_THAT(Bench::drafts_of(s), ElementsAre(50, 51, 52)) << "num_speculative_tokens at most";
     EXPECT_EQ(s.confirmed(), 5u);
-    EXPECT_EQ(b.report().draft_length, 3u);
+    EXPECT_EQ(b.report().drafts.length, 3u);
 }
 
 TEST(Proposals, AreMadeForThoseOnlyThatCanTakeThem) {
@@ -131,8 +131,8 @@ TEST(Proposals, OfAProposerThatFailsAreNoneAndItIsCounted) {
     };
     b.part.propose();
     EXPECT_EQ(s.drafts, 0u);
-    EXPECT_EQ(b.report().proposer_faults, 1u);
-    EXPECT_EQ(b.report().proposer_breaches, 0u);
+    EXPECT_EQ(b.report().calls.proposer_faults, 1u);
+    EXPECT_EQ(b.report().calls.proposer_breaches, 0u);
     b.give({50});
     b.part.propose();
     EXPECT_EQ(s.drafts, 1u) << "the next step goes on with it";
@@ -168,8 +168,8 @@ TEST(Proposals, ThatHangOnNoDraftAreCutAndCounted) {
     };
     b.part.propose();
     EXPECT_THAT(Bench::drafts_of(s), ElementsAre(50));
-    EXPECT_EQ(b.report().proposer_faults, 1u);
-    EXPECT_EQ(b.report().proposer_breaches, 1u);
+    EXPECT_EQ(b.report().calls.proposer_faults, 1u);
+    EXPECT_EQ(b.report().calls.proposer_breaches, 1u);
 }
 
 class Allows final : public RowConstraint { // so many drafts
@@ -195,7 +195,7 @@ TEST(Proposals, ThatAGrammarDoesNotAllowAreCut) {
     b.give({50, 51, 52});
     b.part.propose();
     EXPECT_THAT(Bench::drafts_of(s), ElementsAre(50));
-    EXPECT_EQ(b.report().cut_drafts, 2u);
+    EXPECT_EQ(b.report().grammars.cut_drafts, 2u);
 }
 
 config::SpeculationSettings by_rejection() {
@@ -236,7 +236,7 @@ TEST(Proposals, ThatWereDrawnAreVerifiedThoughAGrammarRefusesThem) {
     };
     b.part.propose();
     EXPECT_THAT(Bench::drafts_of(s), ElementsAre(50, 51)) << "to leave it out would make others more likely";
-    EXPECT_EQ(b.report().cut_drafts, 1u);
+    EXPECT_EQ(b.report().grammars.cut_drafts, 1u);
 }
 
 TEST(Proposals, TheProposerHearsOfVerdictsAndOfEnds) {
@@ -276,9 +276,9 @@ TEST(Proposals, ByAnAdaptiveLengthAreAsLongAsItChooses) {
         Sequence& s = b.decode(4);
         b.give({50, 51, 52});
         b.part.propose();
-        lengths.push_back(b.report().draft_length);
+        lengths.push_back(b.report().drafts.length);
         drafted.push_back(s.drafts);
-        b.kv.tables().release(s.table);
+        b.kv.tables().release(s.kv.table);
         b.admission.leave(s);
         b.sequences.remove(s.id);
     }
@@ -297,7 +297,7 @@ TEST(Proposals, OfOneOnProbationThatFailsAreNoneAndItsPredecessorIsBack) {
     ASSERT_TRUE(b.part.slot().previous());
     b.part.propose();
     EXPECT_EQ(s.drafts, 0u);
-    EXPECT_EQ(b.report().proposer_faults, 0u) << "it is gone";
+    EXPECT_EQ(b.report().calls.proposer_faults, 0u) << "it is gone";
     ASSERT_EQ(b.report().swaps.size(), 1u);
     EXPECT_EQ(b.report().swaps[0].state, host::SwapState::kRolledBack);
     b.part.propose();

@@ -15,11 +15,11 @@ std::vector<int32_t> output_of(const pb_sample_row& r) { return {r.output, r.out
 TEST(SampleRowBuilder, ARowHasTheTokensBeforeIt) {
     RowNeighbours b;
     Sequence& s = b.decode(3, {8, 9});
-    s.seed = 77;
+    s.sampling.seed = 77;
     const pb_sample_row first = b.rows.row(s, 0), last = b.rows.row(s, 2);
     EXPECT_EQ(first.id, s.id);
     EXPECT_EQ(first.seed, 77u);
-    EXPECT_EQ(first.params, &s.params);
+    EXPECT_EQ(first.params, &s.sampling.params);
     EXPECT_EQ(first.position, 4u);
     EXPECT_EQ(first.prompt_count, 3u);
     EXPECT_EQ(first.prompt[2], 102);

@@ -94,9 +94,9 @@ TEST(SamplerPort, ShowsTheSamplerItsRowsAndTakesItsTokens) {
     ASSERT_TRUE(b.sample());
     EXPECT_THAT(b.samples.tokens, ElementsAre(3, 3));
     EXPECT_EQ(b.samples.logprobs[1], -0.5f);
-    EXPECT_EQ(b.context.report.sampler_faults, 1u);
-    EXPECT_EQ(b.context.report.sampler_breaches, 0u) << "it says so itself";
-    EXPECT_EQ(b.context.report.sample_ns, 30u);
+    EXPECT_EQ(b.context.report.calls.sampler_faults, 1u);
+    EXPECT_EQ(b.context.report.calls.sampler_breaches, 0u) << "it says so itself";
+    EXPECT_EQ(b.context.report.calls.sample_ns, 30u);
     EXPECT_EQ(b.port.text(), "sampler 'fake'");
 }
 
@@ -132,7 +132,7 @@ TEST(SamplerPort, WhatWasSampledInThePassIsTakenAsItIs) {
     b.policy.sampled = [](SampleBatch&) { FAIL() << "there is nothing left to sample"; };
     ASSERT_TRUE(b.port.sample(b.rows, out, b.samples));
     EXPECT_THAT(b.samples.tokens, ElementsAre(2));
-    EXPECT_EQ(b.context.report.sampler_faults, 3u);
+    EXPECT_EQ(b.context.report.calls.sampler_faults, 3u);
 }
 
 TEST(SamplerPort, WithoutRowsTheSamplerIsNotCalled) {

@@ -62,7 +62,7 @@ TEST(SchedulerPort, TakesAPlanAsItIs) {
     ASSERT_EQ(plan.preemptions.size(), 1u);
     EXPECT_EQ(plan.preemptions[0].sequence, &other);
     EXPECT_EQ(plan.preemptions[0].how, PB_PREEMPT_SWAP);
-    EXPECT_EQ(b.report().plan_faults, 0u);
+    EXPECT_EQ(b.report().calls.plan_faults, 0u);
 }
 
 TEST(SchedulerPort, RefusesWhatBreachesTheContractAndSaysWhy) {
@@ -96,8 +96,8 @@ TEST(SchedulerPort, ABadPlanIsEmptyAndSeveralInARowAreAFailure) {
         ASSERT_TRUE(b.scheduler.plan()) << i;
         EXPECT_THAT(b.scheduler.latest().items, IsEmpty());
     }
-    EXPECT_EQ(b.report().plan_faults, 7u);
-    EXPECT_EQ(b.report().plan_breaches, 7u);
+    EXPECT_EQ(b.report().calls.plan_faults, 7u);
+    EXPECT_EQ(b.report().calls.plan_breaches, 7u);
     b.policy.plan = Bench::gives({{s.id, 2}});
     ASSERT_TRUE(b.scheduler.plan());
     EXPECT_EQ(b.scheduler.latest().items.size(), 1u);
@@ -105,8 +105,8 @@ TEST(SchedulerPort, ABadPlanIsEmptyAndSeveralInARowAreAFailure) {
     for (int i = 0; i < 7; ++i) ASSERT_TRUE(b.scheduler.plan()) << i << " after a good one";
     const auto failed = b.scheduler.plan();
     ASSERT_FALSE(failed);
-    EXPECT_EQ(b.report().plan_faults, 15u);
-    EXPECT_EQ(b.report().plan_breaches, 7u) << "the others gave no plan";
+    EXPECT_EQ(b.report().calls.plan_faults, 15u);
+    EXPECT_EQ(b.report().calls.plan_breaches, 7u) << "the others gave no plan";
     EXPECT_EQ(failed.error(), "scheduler 'fake': plan: lost (8 bad plans in a row)");
 }
 
@@ -116,7 +116,7 @@ TEST(SchedulerPort, APlanThatFailsOnProbationIsMadeByThePredecessorWhichIsBrough
     b.policy.plan = Bench::gives({{s.id, 3}});
     EXPECT_EQ(b.refused({{777, 1}}), "plans 777, which it was not shown");
     EXPECT_THAT(b.scheduler.latest().items, ElementsAre(Field(&StepPlan::Item::tokens, 3u)));
-    EXPECT_EQ(b.report().plan_faults, 0u) << "no step was lost";
+    EXPECT_EQ(b.report().calls.plan_faults, 0u) << "no step was lost";
     EXPECT_THAT(b.policy.resyncs, ElementsAre(Pair(1, 0)));
     EXPECT_EQ(b.report().swaps.size(), 1u);
     EXPECT_FALSE(b.scheduler.roll_back("plan", "")) << "it is on probation no more";
@@ -133,7 +133,7 @@ TEST(SchedulerPort, MeasuresPlansAndSaysWhatTimeItIs) {
     ASSERT_TRUE(b.scheduler.plan());
     ASSERT_TRUE(b.scheduler.plan());
     EXPECT_EQ(seen, 5000u);
-    EXPECT_EQ(b.report().plan_ns, 140u);
+    EXPECT_EQ(b.report().calls.plan_ns, 140u);
 }
 
 TEST(SchedulerPort, TheEndOfASequenceIsSaidWithItsReasonAndLength) {
@@ -190,7 +190,7 @@ TEST(SchedulerPort, AgreesWithTheContractOverRandomPlans) {
         b.policy.plan = Bench::gives(items, preempted);
         b.context.report = {};
         ASSERT_TRUE(b.scheduler.plan() || !keeps) << trial;
-        ASSERT_EQ(b.context.report.plan_faults == 0, keeps) << trial;
+        ASSERT_EQ(b.context.report.calls.plan_faults == 0, keeps) << trial;
         if (keeps) {
             ASSERT_EQ(b.scheduler.latest().items.size(), items.size());
             ASSERT_EQ(b.scheduler.latest().preemptions.size(), preempted.size());

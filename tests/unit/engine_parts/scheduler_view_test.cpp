@@ -71,7 +71,7 @@ TEST(SchedulerView, SharedPagesDoNotComeFreeWherePagesAreScarce) {
     w.blocks = 6;
     Bench b(std::move(w));
     Sequence &first = b.run(8, 8), &second = b.run(4, 0);
-    ASSERT_TRUE(b.kv.tables().fork(first.table, 6, second.table));
+    ASSERT_TRUE(b.kv.tables().fork(first.kv.table, 6, second.kv.table));
     const pb_scheduler_in in = b.view.show(1);
     EXPECT_EQ(in.running[0].pages, 2u);
     EXPECT_EQ(in.running[0].pages_freed_if_preempted, 0u);

@@ -22,7 +22,7 @@ struct Request3 { // of three outputs, over a cache of 16 blocks of 4 tokens
         siblings.hold(*owned[0]);
     }
     ~Request3() {
-        for (auto& s : owned) kv.tables().release(s->table);
+        for (auto& s : owned) kv.tables().release(s->kv.table);
     }
     kv::KvCache kv;
     Siblings siblings;
@@ -56,7 +56,7 @@ TEST(Siblings, TheNextOneHoldsTheOthersWhereTheFirstLeftNothing) {
 TEST(Siblings, ShareWithOneThatHasComputedThePrompt) {
     Request3 r(kv::PrefixCaching::kOff);
     Sequence& first = *r.owned[0];
-    ASSERT_TRUE(r.kv.tables().grow(first.table, 9));
+    ASSERT_TRUE(r.kv.tables().grow(first.kv.table, 9));
     first.computed = 7;
     EXPECT_EQ(r.siblings.source_of(*r.owned[1]), nullptr) << "the prompt's last token but one is missing";
     first.computed = 9;

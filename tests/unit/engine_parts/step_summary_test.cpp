@@ -17,7 +17,7 @@ struct Bench : RowNeighbours {
     Sequence& arrived(uint64_t at_ns, uint32_t preemptions = 0) {
         auto made = sequence(next_id++, 4);
         made->request.arrival_ns = at_ns;
-        made->preemptions = preemptions;
+        made->record.preemptions = preemptions;
         return wait(std::move(made));
     }
 
@@ -35,10 +35,10 @@ TEST(StepSummary, CountsWhoRunsAndWaitsAndForHowLong) {
     b.arrived(8 * kMs);
     b.clock.advance_ns(10 * kMs);
     b.part.note_state();
-    EXPECT_EQ(b.report().running_requests, 1u);
-    EXPECT_EQ(b.report().waiting_requests, 3u);
-    EXPECT_EQ(b.report().waiting_tokens, 12u);
-    EXPECT_EQ(b.report().oldest_wait_ns, 8 * kMs);
+    EXPECT_EQ(b.report().queues.running_requests, 1u);
+    EXPECT_EQ(b.report().queues.waiting_requests, 3u);
+    EXPECT_EQ(b.report().queues.waiting_tokens, 12u);
+    EXPECT_EQ(b.report().queues.oldest_wait_ns, 8 * kMs);
     EXPECT_EQ(b.report().end_ns, 10 * kMs);
 }
 
@@ -46,7 +46,7 @@ TEST(StepSummary, WithoutAQueueNothingWaits) {
     Bench b;
     b.clock.advance_ns(10 * kMs);
     b.part.note_state();
-    EXPECT_EQ(b.report().oldest_wait_ns, 0u);
+    EXPECT_EQ(b.report().queues.oldest_wait_ns, 0u);
 }
 
 TEST(StepSummary, CountsPagesByWhatTheyKeepAndWhatIsEmptyInThem) {
@@ -55,18 +55,18 @@ TEST(StepSummary, CountsPagesByWhatTheyKeepAndWhatIsEmptyInThem) {
     w.slots = 6;
     Bench b(std::move(w));
     Sequence &s = b.run(12, 10), &swapped = b.run(4, 4);
-    b.kv.tables().free_outside_window(s.table, 10);
-    ASSERT_TRUE(b.kv.swap().out(swapped.table, 4, swapped.swapped));
+    b.kv.tables().free_outside_window(s.kv.table, 10);
+    ASSERT_TRUE(b.kv.swap().out(swapped.kv.table, 4, swapped.kv.swapped));
     b.admission.leave(swapped);
     b.part.note_state();
-    EXPECT_EQ(b.report().total_pages, 16u);
-    EXPECT_EQ(b.report().used_pages, 5u);
-    EXPECT_THAT(b.report().group_pages, ElementsAre(3, 2, 0));
-    EXPECT_EQ(b.report().token_slots, 12u) << "a block counts until all groups have passed it";
-    EXPECT_EQ(b.report().empty_slots, 2u);
-    EXPECT_EQ(b.report().swap_pages, 6u);
-    EXPECT_EQ(b.report().used_swap_pages, 2u);
-    EXPECT_EQ(b.report().watermark, 0.25);
+    EXPECT_EQ(b.report().kv.total_pages, 16u);
+    EXPECT_EQ(b.report().kv.used_pages, 5u);
+    EXPECT_THAT(b.report().kv.group_pages, ElementsAre(3, 2, 0));
+    EXPECT_EQ(b.report().kv.token_slots, 12u) << "a block counts until all groups have passed it";
+    EXPECT_EQ(b.report().kv.empty_slots, 2u);
+    EXPECT_EQ(b.report().preemption.swap_pages, 6u);
+    EXPECT_EQ(b.report().preemption.used_swap_pages, 2u);
+    EXPECT_EQ(b.report().kv.watermark, 0.25);
 }
 
 TEST(StepSummary, CountsThePagesThatTheCacheLostSinceTheStepBefore) {
@@ -76,17 +76,17 @@ TEST(StepSummary, CountsThePagesThatTheCacheLostSinceTheStepBefore) {
     Bench b(std::move(w));
     const auto fill = [&](uint32_t pages) { // all of them, with KV that can be found again
         Sequence& s = b.run(4 * pages, 4 * pages);
-        b.kv.prefixes().cache_full_blocks(s.table, s.tokens);
-        b.kv.tables().release(s.table);
+        b.kv.prefixes().cache_full_blocks(s.kv.table, s.tokens);
+        b.kv.tables().release(s.kv.table);
     };
     fill(2);
     b.part.note_state();
-    EXPECT_EQ(b.report().evicted_pages, 0u);
+    EXPECT_EQ(b.report().kv.evicted_pages, 0u);
     fill(1);
     b.part.note_state();
-    EXPECT_EQ(b.report().evicted_pages, 1u);
+    EXPECT_EQ(b.report().kv.evicted_pages, 1u);
     b.part.note_state();
-    EXPECT_EQ(b.report().evicted_pages, 0u);
+    EXPECT_EQ(b.report().kv.evicted_pages, 0u);
 }
 
 TEST(StepSummary, SaysWhatTokensAndCopiesTakeAsMeasured) {
@@ -94,8 +94,8 @@ TEST(StepSummary, SaysWhatTokensAndCopiesTakeAsMeasured) {
     b.executor.page_ns = 40;
     b.preemption.note_step(10, 0, 700);
     b.part.note_state();
-    EXPECT_EQ(b.report().host_page_ns, 40);
-    EXPECT_EQ(b.report().token_ns, 70);
+    EXPECT_EQ(b.report().preemption.host_page_ns, 40);
+    EXPECT_EQ(b.report().preemption.token_ns, 70);
 }
 
 TEST(StepSummary, TakesOverWhatTheExecutorSaysOfItsPass) {
@@ -105,17 +105,17 @@ TEST(StepSummary, TakesOverWhatTheExecutorSaysOfItsPass) {
     b.executor.passed.broadcast_bytes = 70;
     b.executor.passed.times.sampler = 20;
     b.executor.passed.graph.miss = runner::GraphMiss::kNone;
-    b.report().sample_ns = 5;
+    b.report().calls.sample_ns = 5;
     b.part.note_pass();
-    EXPECT_EQ(b.report().graphs, 3u);
-    EXPECT_EQ(b.report().graph_bytes, 500u);
+    EXPECT_EQ(b.report().graph.captured, 3u);
+    EXPECT_EQ(b.report().graph.bytes, 500u);
     EXPECT_EQ(b.report().broadcast_bytes, 70u);
-    EXPECT_EQ(b.report().sample_ns, 25u) << "in the pass and after it";
-    EXPECT_TRUE(b.report().graph_replayed);
+    EXPECT_EQ(b.report().calls.sample_ns, 25u) << "in the pass and after it";
+    EXPECT_TRUE(b.report().graph.replayed);
     b.executor.passed.graph.miss = runner::GraphMiss::kDevice;
     b.part.note_pass();
-    EXPECT_FALSE(b.report().graph_replayed);
-    EXPECT_EQ(b.report().graph_miss, "device");
+    EXPECT_FALSE(b.report().graph.replayed);
+    EXPECT_EQ(b.report().graph.miss, "device");
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ TEST(StepTrace, APreemptionIsASpanOfItsOwn) {
     s.tokens.push_back(1);
     b.step({{&s, 1}});
     b.step({{&other, 4}});
-    s.preemptions = 1;
+    s.record.preemptions = 1;
     b.step({{&s, 5}});
     EXPECT_THAT(b.spans(1), ElementsAre("queue 100-100", "decode 100-110", "preempted 110-120", "prefill 120-130"));
 }
@@ -97,10 +97,10 @@ TEST(StepTrace, AStepHasItsPhasesInOrderAndThePluginCallsInThem) {
     StepReport r;
     r.phase_ns[static_cast<size_t>(Phase::kPlan)] = 2000;
     r.phase_ns[static_cast<size_t>(Phase::kRun)] = 6000;
-    r.plan_ns = 1000;
-    r.forward.attention_plan = 500;
-    r.forward.model_forward = 3000;
-    r.prefill_tokens = 4;
+    r.calls.plan_ns = 1000;
+    r.calls.forward.attention_plan = 500;
+    r.calls.forward.model_forward = 3000;
+    r.work.prefill_tokens = 4;
     r.swaps.push_back({.kind = "sampler", .from = {}, .to = {}, .state = host::SwapState::kCommitted});
     b.step({{&s, 4}}, r);
     std::vector<std::string> phases, calls, marks;
@@ -126,10 +126,10 @@ TEST(StepTrace, AReplayedGraphTellsItsSizeAndPadding) {
     Sequence& s = b.add(1, 3);
     StepReport r;
     r.phase_ns[static_cast<size_t>(Phase::kRun)] = 6000;
-    r.graph_replayed = true;
-    r.graph_size = 4;
-    r.padded_tokens = 1;
-    r.forward.device_launch = 500;
+    r.graph.replayed = true;
+    r.graph.size = 4;
+    r.graph.padded_tokens = 1;
+    r.calls.forward.device_launch = 500;
     b.step({{&s, 3}}, r);
     Json args;
     std::vector<std::string> calls;

@@ -90,10 +90,10 @@ TEST(Swaps, ACallThatTakesTooLongBringsThePredecessorBack) {
     Bench b;
     b.post<FakeSampler>(b.sampler.slot(), kFakeSampler, "sampler");
     b.part.at_boundary(false);
-    b.report().sample_ns = 1'000'000'000;
+    b.report().calls.sample_ns = 1'000'000'000;
     b.part.end_step({true, true});
     EXPECT_TRUE(b.part.step_may_be_redone()) << "so long it may take";
-    b.report().sample_ns = 1'234'000'000;
+    b.report().calls.sample_ns = 1'234'000'000;
     b.part.end_step({true, true});
     EXPECT_FALSE(b.part.step_may_be_redone());
     const host::SwapRecord& r = b.report().swaps.back();
@@ -107,7 +107,7 @@ TEST(Swaps, WithoutABoundACallMayTakeAnyTime) {
     Bench b({.probation_steps = 1, .max_call_ms = 0});
     b.post<FakeScheduler>(b.scheduler.slot(), kFakeScheduler, "scheduler");
     b.part.at_boundary(false);
-    b.report().plan_ns = UINT64_MAX;
+    b.report().calls.plan_ns = UINT64_MAX;
     b.part.end_step({true, false});
     EXPECT_THAT(b.states(), ElementsAre(SwapState::kOnProbation, SwapState::kCommitted));
 }

@@ -38,10 +38,10 @@ class FakeEngine final : public DrivenEngine {
         report.start_ns = clock_.now_ns();
         clock_.advance_ns(10 * kMs);
         report.end_ns = clock_.now_ns();
-        report.total_pages = 10;
-        report.used_pages = steps_ == 1 ? 2 : 6;
-        report.sampler_faults = sampler_faults;
-        report.proposer_faults = proposer_faults;
+        report.kv.total_pages = 10;
+        report.kv.used_pages = steps_ == 1 ? 2 : 6;
+        report.calls.sampler_faults = sampler_faults;
+        report.calls.proposer_faults = proposer_faults;
         const auto now = live_;
         for (const auto& [id, l] : now) {
             if (l.request.arrival_ns > report.start_ns) continue;

@@ -21,7 +21,7 @@ class SteadyEngine final : public DrivenEngine {
         r.start_ns = clock_.now_ns();
         clock_.advance_ns(kStepNs);
         r.end_ns = clock_.now_ns();
-        r.scheduled_tokens = scheduled;
+        r.work.scheduled_tokens = scheduled;
         return r;
     }
     uint32_t scheduled = 1;

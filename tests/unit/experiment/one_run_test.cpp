@@ -22,7 +22,7 @@ TEST(Changes, AreOfWhatIsLoadedAtTheStartAndOfWhatSwapsBringIn) {
     EXPECT_THAT(changes(then, now), ElementsAre("scheduler 'sjf' changed during the experiment"));
     now.brought_in[1].sha256 = "another";
     now.facts.plugins[1].sha256 = "new";
-    now.facts.model_identity = "other weights";
+    now.facts.model.identity = "other weights";
     EXPECT_THAT(changes(then, now), ElementsAre("the model changed during the experiment",
                                                 "sampler 'standard' changed during the experiment",
                                                 "scheduler 'sjf' changed during the experiment",

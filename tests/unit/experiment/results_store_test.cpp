@@ -69,14 +69,15 @@ class ResultsStoreTest : public ::testing::Test {
         r.requests = {q, {}};
         r.steps.resize(steps);
         for (size_t i = 0; i < steps; ++i) r.steps[i].step = i + 1;
-        r.steps[0].waiting_requests = 9;
-        r.steps[0].forward = {.model_forward = 70, .attention_plan = 1, .attention_append = 2, .attention_run = 4};
-        r.steps[0].forward.device_launch = 30;
-        r.steps[0].kv_choose_ns = 60;
-        r.steps[0].empty_slots = 5;
-        r.steps[0].kv_policy_faults = 12;
-        r.steps[0].plan_faults = 11;
-        r.steps[0].proposer_faults = 13;
+        r.steps[0].queues.waiting_requests = 9;
+        r.steps[0].calls.forward = {
+            .model_forward = 70, .attention_plan = 1, .attention_append = 2, .attention_run = 4};
+        r.steps[0].calls.forward.device_launch = 30;
+        r.steps[0].calls.kv_choose_ns = 60;
+        r.steps[0].kv.empty_slots = 5;
+        r.steps[0].calls.kv_policy_faults = 12;
+        r.steps[0].calls.plan_faults = 11;
+        r.steps[0].calls.proposer_faults = 13;
         return r;
     }
 

@@ -8,7 +8,13 @@ namespace {
 using ::testing::ElementsAre;
 
 // A member that fields() leaves out would be lost on the way: then these sizes change first.
-static_assert(sizeof(engine::StepReport) == 784 && sizeof(RequestRecord) == 200);
+static_assert(sizeof(engine::StepReport) == 792 && sizeof(RequestRecord) == 200);
+static_assert(sizeof(engine::ScheduledWork) == 36 && sizeof(engine::QueueReport) == 24);
+static_assert(sizeof(engine::KvReport) == 104 && sizeof(engine::PreemptionReport) == 72);
+static_assert(sizeof(engine::DraftReport) == 168 && sizeof(engine::GrammarReport) == 48);
+static_assert(sizeof(engine::CallReport) == 136 && sizeof(engine::GraphReport) == 56);
+static_assert(sizeof(engine::ModelFacts) == 168 && sizeof(engine::KvFacts) == 112);
+static_assert(sizeof(engine::EngineFacts) == 480);
 
 RunRecord record() {
     RunRecord run;
@@ -28,12 +34,12 @@ RunRecord record() {
     engine::StepReport step;
     step.step = 9;
     step.phase_ns[7] = 70;
-    step.residencies_ns = {4, 5};
-    step.accepted_at[15] = 3;
-    step.watermark = 0.25;
-    step.graph_replayed = true;
-    step.graph_miss = "a reason";
-    step.graph_bytes = 11;
+    step.kv.residencies_ns = {4, 5};
+    step.drafts.accepted_at[15] = 3;
+    step.kv.watermark = 0.25;
+    step.graph.replayed = true;
+    step.graph.miss = "a reason";
+    step.graph.bytes = 11;
     run.steps = {step};
     run.swaps.emplace_back().record.reason = "because";
     return run;
@@ -52,7 +58,7 @@ TEST(RunWire, BringsARecordAcrossAsItIs) {
     RunRecord got;
     ASSERT_TRUE(unpack(frame->body, got));
     EXPECT_EQ(frame_of(Word::kDone, got), sent);
-    EXPECT_EQ(got.steps[0].graph_miss, "a reason");
+    EXPECT_EQ(got.steps[0].graph.miss, "a reason");
     EXPECT_THAT(got.requests[0].token_ns, ElementsAre(1, 2, 1ull << 60));
     ASSERT_EQ(got.numbers.size(), 2u);
     EXPECT_EQ(got.numbers[1].name, "plugin.scheduler.depth");

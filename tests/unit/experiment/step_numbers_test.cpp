@@ -18,9 +18,9 @@ StepReport step(uint64_t duration_us, uint32_t waiting = 0) {
     StepReport r;
     r.start_ns = 1000;
     r.end_ns = r.start_ns + duration_us * 1000;
-    r.waiting_requests = waiting;
-    r.scheduled_seqs = 2;
-    r.scheduled_tokens = 10;
+    r.queues.waiting_requests = waiting;
+    r.work.scheduled_seqs = 2;
+    r.work.scheduled_tokens = 10;
     return r;
 }
 
@@ -39,9 +39,9 @@ TEST(StepNumbers, AreNoneWithoutSteps) { EXPECT_TRUE(of(std::vector<StepReport>{
 
 TEST(StepNumbers, OfTheQueueAreWeightedByTheTimeOfSteps) {
     StepReport first = step(9'800, 1), second = step(200, 51);
-    first.waiting_tokens = 10;
-    second.waiting_tokens = 510;
-    second.oldest_wait_ns = 7'000'000;
+    first.queues.waiting_tokens = 10;
+    second.queues.waiting_tokens = 510;
+    second.queues.oldest_wait_ns = 7'000'000;
     const auto n = of({first, second});
     EXPECT_DOUBLE_EQ(of(n, "waiting_mean"), 2);
     EXPECT_DOUBLE_EQ(of(n, "waiting_p99"), 51) << "2 % of the time is more than 1 %";
@@ -55,14 +55,14 @@ TEST(StepNumbers, OfTheQueueAreWeightedByTheTimeOfSteps) {
 
 TEST(StepNumbers, OfTheKvCache) {
     StepReport a = step(100), b = step(300);
-    a.total_pages = b.total_pages = 10;
-    a.used_pages = 2;
-    b.used_pages = 6;
-    a.token_slots = 100;
-    a.empty_slots = 50;
-    b.token_slots = 200;
-    b.empty_slots = 20;
-    b.preempted_tokens = 33;
+    a.kv.total_pages = b.kv.total_pages = 10;
+    a.kv.used_pages = 2;
+    b.kv.used_pages = 6;
+    a.kv.token_slots = 100;
+    a.kv.empty_slots = 50;
+    b.kv.token_slots = 200;
+    b.kv.empty_slots = 20;
+    b.preemption.preempted_tokens = 33;
     const auto n = of({a, b});
     EXPECT_DOUBLE_EQ(of(n, "kv_mean"), 50);
     EXPECT_DOUBLE_EQ(of(n, "kv_max"), 60);
@@ -72,8 +72,8 @@ TEST(StepNumbers, OfTheKvCache) {
 
 TEST(StepNumbers, OfDraftsSayHowManyTokensASequenceGets) {
     StepReport r = step(100);
-    r.drafted_tokens = 8;
-    r.accepted_tokens = 6;
+    r.drafts.drafted_tokens = 8;
+    r.drafts.accepted_tokens = 6;
     StepNumbers numbers;
     numbers.got(1000);
     numbers.leave_out();
@@ -93,7 +93,7 @@ TEST(StepNumbers, OfDraftsSayHowManyTokensASequenceGets) {
 
 TEST(StepNumbers, OfBatchesLeaveOutStepsThatComputeNothing) {
     StepReport none = step(100);
-    none.scheduled_seqs = none.scheduled_tokens = 0;
+    none.work.scheduled_seqs = none.work.scheduled_tokens = 0;
     const auto n = of({step(100), none});
     EXPECT_DOUBLE_EQ(of(n, "batch_sequences"), 2);
     EXPECT_DOUBLE_EQ(of(n, "batch_tokens"), 10);
@@ -101,11 +101,11 @@ TEST(StepNumbers, OfBatchesLeaveOutStepsThatComputeNothing) {
 
 TEST(StepNumbers, OfGraphsAreShares) {
     StepReport replayed = step(100), mixed = step(100), large = step(100);
-    replayed.graph_replayed = true;
-    replayed.graph_miss = "";
-    replayed.padded_tokens = 10;
-    mixed.graph_miss = name_of(runner::GraphMiss::kMixedBatch);
-    large.graph_miss = name_of(runner::GraphMiss::kTooLarge);
+    replayed.graph.replayed = true;
+    replayed.graph.miss = "";
+    replayed.graph.padded_tokens = 10;
+    mixed.graph.miss = name_of(runner::GraphMiss::kMixedBatch);
+    large.graph.miss = name_of(runner::GraphMiss::kTooLarge);
     const auto n = of({replayed, replayed, mixed, large});
     EXPECT_DOUBLE_EQ(of(n, "graph_replay_share"), 50);
     EXPECT_DOUBLE_EQ(of(n, "graph_miss_mixed_batch"), 25);
@@ -114,15 +114,15 @@ TEST(StepNumbers, OfGraphsAreShares) {
     EXPECT_DOUBLE_EQ(of(n, "padding_share"), 100.0 * 20 / 60);
     EXPECT_TRUE(std::isnan(of(of({step(100)}), "graph_replay_share"))) << "the device has no graphs";
     StepReport disabled = step(100);
-    disabled.graph_miss = name_of(runner::GraphMiss::kDisabled);
+    disabled.graph.miss = name_of(runner::GraphMiss::kDisabled);
     EXPECT_TRUE(std::isnan(of(of({disabled}), "graph_replay_share")));
 }
 
 TEST(StepNumbers, OfCallsAreMeansOverSteps) {
     StepReport r = step(100);
-    r.plan_ns = 3000;
-    r.kv_choose_ns = 1000;
-    r.forward.attention_run = 8000;
+    r.calls.plan_ns = 3000;
+    r.calls.kv_choose_ns = 1000;
+    r.calls.forward.attention_run = 8000;
     const auto n = of({r, step(100)});
     EXPECT_DOUBLE_EQ(of(n, "time_scheduler_plan"), 1.5);
     EXPECT_DOUBLE_EQ(of(n, "time_kv_policy_choose"), 0.5);
@@ -132,12 +132,12 @@ TEST(StepNumbers, OfCallsAreMeansOverSteps) {
 
 TEST(StepNumbers, AreAllMetricsOfRuns) {
     StepReport r = step(100);
-    r.graph_replayed = true;
-    r.graph_miss = "";
-    r.total_pages = 1;
-    r.token_slots = r.drafted_tokens = 1;
-    r.plan_ns = r.sample_ns = r.propose_ns = r.kv_update_ns = r.kv_choose_ns = 1;
-    r.forward = {1, 1, 1, 1, 1, 1, 1, 1};
+    r.graph.replayed = true;
+    r.graph.miss = "";
+    r.kv.total_pages = 1;
+    r.kv.token_slots = r.drafts.drafted_tokens = 1;
+    r.calls.plan_ns = r.calls.sample_ns = r.calls.propose_ns = r.calls.kv_update_ns = r.calls.kv_choose_ns = 1;
+    r.calls.forward = {1, 1, 1, 1, 1, 1, 1, 1};
     StepNumbers numbers;
     numbers.got(1);
     numbers.add(r);

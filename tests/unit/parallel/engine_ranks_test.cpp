@@ -141,7 +141,7 @@ TEST_F(Ranks, VerifyTreesOfDrafts) {
     std::vector<Text> got(expected.size());
     for (size_t i = 0; i < got.size(); ++i) ask(*engine, kPrompts[i], kTokens, got[i]);
     uint32_t by_branches = 0;
-    while (engine->has_unfinished()) by_branches += must(engine->step()).branch_tokens;
+    while (engine->has_unfinished()) by_branches += must(engine->step()).drafts.branch_tokens;
     EXPECT_GT(by_branches, 0u);
     for (size_t i = 0; i < got.size(); ++i) {
         EXPECT_EQ(got[i].tokens, expected[i].tokens) << i;
@@ -225,7 +225,7 @@ TEST_F(Ranks, SwapAlikeAndGiveTheTextsOfOne) {
     std::vector<Text> got(3);
     for (size_t i = 0; i < got.size(); ++i) ask(*engine, kPrompts[i], 24, got[i]);
     uint32_t in = 0;
-    while (engine->has_unfinished()) in += must(engine->step()).pages_to_device;
+    while (engine->has_unfinished()) in += must(engine->step()).preemption.pages_to_device;
     EXPECT_GT(in, 0u);
     for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(got[i].tokens, expected[i].tokens) << i;
 }

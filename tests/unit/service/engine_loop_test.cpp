@@ -30,7 +30,7 @@ class EngineLoops : public ::testing::Test {
     }
     void stop_when_idle() {
         options_.on_step = [this](const engine::StepReport& report) {
-            if (report.running_requests + report.waiting_requests == 0) state_->inbox.stop();
+            if (report.queues.running_requests + report.queues.waiting_requests == 0) state_->inbox.stop();
         };
     }
 
@@ -107,7 +107,7 @@ TEST_F(EngineLoops, ServeWhatCameBeforeTheOtherEngineByTheFirst) {
     const std::shared_ptr<engine::Engine> next = make_engine(smaller_model(), clock_);
     std::shared_ptr<Stream> late;
     options_.on_step = [&](const engine::StepReport& report) { // after the inbox of this turn was taken
-        if (late || report.running_requests + report.waiting_requests > 0) return;
+        if (late || report.queues.running_requests + report.queues.waiting_requests > 0) return;
         late = arrive(5, 6);
         state_->engines.begin(next, [&](engine::Engine&, uint64_t) { state_->inbox.stop(); });
         state_->inbox.hold_arrivals();

@@ -63,7 +63,7 @@ TEST_F(EngineThreads, StepOnceMoreAfterAnAbortThatLeavesNothing) {
                },
            .on_step =
                [&](const engine::StepReport& report) {
-                   if (report.running_requests == 0 && !said.exchange(true)) idle.set_value();
+                   if (report.queues.running_requests == 0 && !said.exchange(true)) idle.set_value();
                }});
     const auto stream = submit(request(1, 400));
     taken.get_future().wait();
@@ -254,7 +254,7 @@ TEST_F(EngineThreads, StopEndsEveryStream) {
 TEST_F(EngineThreads, ReportAStepThatShowsWhatAnAbortHasFreed) {
     std::atomic<uint32_t> running = 0;
     EngineThread& service =
-        start({.on_step = [&](const engine::StepReport& report) { running = report.running_requests; }});
+        start({.on_step = [&](const engine::StepReport& report) { running = report.queues.running_requests; }});
     const auto stream = submit(request(2, 400));
     ASSERT_TRUE(stream->next());
     service.abort(stream);

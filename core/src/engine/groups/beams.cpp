@@ -43,8 +43,8 @@ uint64_t blocks_to_come(const BeamGroup& g, uint32_t block_size) {
     const auto blocks = [&](size_t i) { return (g.slots[i]->confirmed() + block_size - 1) / block_size; };
     uint64_t out = 0;
     for (size_t i = 1; i < g.search.open().size(); ++i)
-        if (g.slots[i]->table.held == 0) out += blocks(i) - shared_with_first(g, i) / block_size;
-    const uint32_t held = g.slots[0]->table.blocks;
+        if (g.slots[i]->kv.table.held == 0) out += blocks(i) - shared_with_first(g, i) / block_size;
+    const uint32_t held = g.slots[0]->kv.table.blocks;
     return out == 0 ? 0 : out + (blocks(0) > held ? blocks(0) - held : 0);
 }
 
@@ -81,7 +81,7 @@ uint32_t BeamSearches::needed_from(const Sequence& s) const {
     const BeamGroup* const g = s.ended ? nullptr : find(s); // its search may be gone
     if (!g || g->slots[0] != &s) return out;
     for (size_t i = 1; i < g->search.open().size(); ++i)
-        if (g->slots[i]->table.held == 0) out = std::min(out, shared_with_first(*g, i));
+        if (g->slots[i]->kv.table.held == 0) out = std::min(out, shared_with_first(*g, i));
     return out;
 }
 
@@ -131,8 +131,8 @@ void BeamSearches::add(const std::vector<Sequence*>& slots) {
     const uint32_t wanted = candidates_wanted(p);
     for (Sequence* s : slots) {
         s->output.detokenizer.reset(); // each hypothesis has its own
-        s->params.temperature = 0;
-        s->params.logprobs = wanted + 1;
+        s->sampling.params.temperature = 0;
+        s->sampling.params.logprobs = wanted + 1;
     }
     groups_.emplace(first.id, std::move(g));
 }
@@ -174,9 +174,9 @@ std::vector<Sequence*> BeamSearches::seat(const Sequence& first) {
     for (Sequence* s : g->slots) {
         if (s->place == Place::kRunning) continue;
         s->idle = true;
-        if (!std::exchange(s->admitted_once, true)) s->first_scheduled_ns = context_.report.start_ns;
+        if (!std::exchange(s->record.admitted_once, true)) s->record.first_scheduled_ns = context_.report.start_ns;
         sequences_.run(*s);
-        context_.report.admitted += 1;
+        context_.report.work.admitted += 1;
         if (!std::exchange(s->announced, true)) unannounced.push_back(s);
     }
     return unannounced;
@@ -193,13 +193,13 @@ Sequence* BeamSearches::preempt(const Sequence& of) {
     g.preempted_at = context_.step;
     g.candidates.assign(g.search.open().size(), {});
     for (Sequence* s : g.slots) {
-        context_.report.preemptions += 1;
-        context_.report.preempted_tokens += s->computed;
+        context_.report.preemption.preemptions += 1;
+        context_.report.preemption.preempted_tokens += s->computed;
         sequences_.leave(*s);
-        kv_.tables().release(s->table);
+        kv_.tables().release(s->kv.table);
         s->computed = 0;
         s->idle = false;
-        s->preemptions += 1;
+        s->record.preemptions += 1;
     }
     return g.slots[0];
 }
@@ -210,13 +210,14 @@ std::optional<BeamSearches::Fault> BeamSearches::take(const Placed& item, const 
     BeamGroup& g = *find(s);
     s.computed = item.confirmed;
     s.idle = true;
-    BeamSearch::Candidates found = samples.logprobs_of(item.first_row, static_cast<int32_t>(s.params.logprobs) - 1).top;
+    const auto count = static_cast<int32_t>(s.sampling.params.logprobs) - 1;
+    BeamSearch::Candidates found = samples.logprobs_of(item.first_row, count).top;
     const auto in_range = [&](const auto& c) {
         return c.first >= 0 && static_cast<uint32_t>(c.first) < limits_.vocab_size && c.second < 1; // no NaN
     };
     if (found.empty() || !std::ranges::all_of(found, in_range)) {
-        context_.report.sampler_faults += 1;
-        context_.report.sampler_breaches += 1;
+        context_.report.calls.sampler_faults += 1;
+        context_.report.calls.sampler_breaches += 1;
         return Fault{sampler + " gave no log-probabilities"};
     }
     const auto slot = std::ranges::find(g.slots, &s) - g.slots.begin();
@@ -232,13 +233,13 @@ void BeamSearches::fork(BeamGroup& g) {
     const Sequence& first = *g.slots[0];
     for (size_t i = 1; i < g.search.open().size(); ++i) {
         Sequence& s = *g.slots[i];
-        if (!s.idle || s.table.held > 0) continue; // it has its own
+        if (!s.idle || s.kv.table.held > 0) continue; // it has its own
         s.idle = false;
         const uint32_t shared = shared_with_first(g, i);
-        const bool shares = kv_.tables().fork(first.table, shared, s.table);
-        s.computed = shares ? shared : kv_.prefixes().adopt(s.table, s.tokens, s.salt);
+        const bool shares = kv_.tables().fork(first.kv.table, shared, s.kv.table);
+        s.computed = shares ? shared : kv_.prefixes().adopt(s.kv.table, s.tokens, s.kv.salt);
         draft_kv_.forked(s, first);
-        context_.report.forked += 1;
+        context_.report.work.forked += 1;
     }
 }
 
@@ -254,7 +255,7 @@ void BeamSearches::choose(BeamGroup& g) {
         s.tokens.insert(s.tokens.end(), output.begin(), output.end());
         s.idle = false;
     }
-    context_.report.sampled_tokens += static_cast<uint32_t>(search.open().size());
+    context_.report.work.sampled_tokens += static_cast<uint32_t>(search.open().size());
     g.candidates.assign(search.open().size(), {});
 }
 
@@ -270,20 +271,20 @@ void BeamSearches::move(BeamGroup& g, const std::vector<uint32_t>& parents) {
         drafts[i] = draft_kv_.continued(parent, computed);
         size_t& taken = heir[parents[i]];
         if (taken == kNone) {
-            tables[i] = std::exchange(parent.table, {});
+            tables[i] = std::exchange(parent.kv.table, {});
             taken = i;
         } else {
             kv_.tables().fork(tables[taken], computed, tables[i]); // all of it is there
-            context_.report.forked += 1;
+            context_.report.work.forked += 1;
         }
     }
-    for (Sequence* s : g.slots) kv_.tables().release(s->table);
+    for (Sequence* s : g.slots) kv_.tables().release(s->kv.table);
     for (size_t i = 0; i < g.slots.size(); ++i) {
         Sequence& s = *g.slots[i];
         s.idle = true;
         s.computed = i < parents.size() ? computed : 0;
         if (i >= parents.size()) continue;
-        s.table = std::move(tables[i]);
+        s.kv.table = std::move(tables[i]);
         draft_kv_.set(s, std::move(drafts[i]));
     }
 }
@@ -321,8 +322,8 @@ void BeamSearches::charge_copies(std::span<pb_sequence> records) const {
     for (size_t i = 0; i < records.size(); ++i) {
         const Sequence& s = *sequences_.running()[i];
         const uint32_t block = s.computed / kv_.shape().block_size();
-        if (!s.is_beam() || s.idle || block >= s.table.blocks) continue;
-        const kv::BlockId page = s.table.pages[0][block];
+        if (!s.is_beam() || s.idle || block >= s.kv.table.blocks) continue;
+        const kv::BlockId page = s.kv.table.pages[0][block];
         if (++writers[page] < kv_.pool().references(page)) records[i].tokens_until_next_page = 0;
     }
 }

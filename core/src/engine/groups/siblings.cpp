@@ -41,7 +41,7 @@ const Sequence* Siblings::source_of(const Sequence& s) const {
     const uint32_t prompt = s.prompt_count - 1;
     for (const Sequence* other : of(s.group))
         if (other != &s && other->place == Place::kRunning && !other->ended && other->computed >= prompt &&
-            kv_.tables().can_fork(other->table, prompt))
+            kv_.tables().can_fork(other->kv.table, prompt))
             return other;
     return nullptr;
 }

@@ -7,9 +7,9 @@ void BatchBuilder::build(std::span<Placed> step) {
     batch_.clear(p_.form);
     add_copies();
     for (const kv::PageCopy& page : p_.kv.copies().copies()) {
-        report.copied_pages += page.way == kv::Way::kWithin;
-        report.pages_to_host += page.way == kv::Way::kToHost;
-        report.pages_to_device += page.way == kv::Way::kToDevice;
+        report.kv.copied_pages += page.way == kv::Way::kWithin;
+        report.preemption.pages_to_host += page.way == kv::Way::kToHost;
+        report.preemption.pages_to_device += page.way == kv::Way::kToDevice;
     }
     rows_.clear();
     p_.pooling.begin_step();
@@ -17,8 +17,8 @@ void BatchBuilder::build(std::span<Placed> step) {
     for (Placed& item : step) add(item);
     for (Branch& b : p_.branches.all()) add(b, step[b.item]);
     batch_.finish();
-    report.scheduled_seqs = static_cast<uint32_t>(step.size());
-    report.scheduled_tokens = batch_.tokens();
+    report.work.scheduled_seqs = static_cast<uint32_t>(step.size());
+    report.work.scheduled_tokens = batch_.tokens();
 }
 
 void BatchBuilder::add_copies() {
@@ -37,7 +37,7 @@ void BatchBuilder::add(Placed& item) {
     }
     p_.draft_kv.computes(s, {begin, item.tokens, batch_.tokens()});
     p_.pooling.want(s, begin, item.tokens, batch_);
-    batch_rows_.push_back({tokens, begin, item.prompt_rows + item.rows, s.table});
+    batch_rows_.push_back({tokens, begin, item.prompt_rows + item.rows, s.kv.table});
     batch_.add(batch_rows_.back());
     p_.prompt_logprobs.add_rows(s, begin + item.tokens - item.rows - item.prompt_rows, item.prompt_rows, rows_);
     item.first_row = rows_.count();

@@ -36,7 +36,8 @@ void Commit::fill_placeholders(std::span<const Placed> step, size_t i, const Ste
     count_drafts(step, i, accepted);
     if (followed.winner) {
         const auto first = std::span(s.tokens).subspan(item.confirmed, item.rows - 1);
-        p_.context.report.branch_tokens += accepted - common_length(first, followed.winner->path().first(accepted));
+        const uint32_t on_first = common_length(first, followed.winner->path().first(accepted));
+        p_.context.report.drafts.branch_tokens += accepted - on_first;
         p_.branches.take_over(s, *followed.winner);
     }
     s.drop_drafts();
@@ -51,15 +52,15 @@ void Commit::count_drafts(std::span<const Placed> step, size_t i, uint32_t accep
     const auto count = [&](uint32_t from, uint32_t to) { // drafts of a path
         verified += to - from;
         for (uint32_t j = from; j < to; ++j)
-            report.drafted_at[std::min<size_t>(j, StepReport::kDraftPositions - 1)] += 1;
+            report.drafts.drafted_at[std::min<size_t>(j, DraftReport::kPositions - 1)] += 1;
     };
     count(0, step[i].rows - 1);
     for (const Branch& b : p_.branches.all())
         if (b.item == i) count(b.shared, b.drafts);
     for (uint32_t j = 0; j < accepted; ++j)
-        report.accepted_at[std::min<size_t>(j, StepReport::kDraftPositions - 1)] += 1;
-    report.drafted_tokens += verified;
-    report.accepted_tokens += accepted;
+        report.drafts.accepted_at[std::min<size_t>(j, DraftReport::kPositions - 1)] += 1;
+    report.drafts.drafted_tokens += verified;
+    report.drafts.accepted_tokens += accepted;
     p_.drafting.observe(*step[i].sequence, verified, accepted);
 }
 
@@ -70,8 +71,8 @@ void Commit::pool(Sequence& s) {
 
 bool Commit::append(Sequence& s, TokenId token, uint32_t row, const StepSamples& samples) {
     if (token < 0 || static_cast<uint32_t>(token) >= p_.vocab_size) { // a failing request fails alone
-        p_.context.report.sampler_faults += 1;
-        p_.context.report.sampler_breaches += 1;
+        p_.context.report.calls.sampler_faults += 1;
+        p_.context.report.calls.sampler_breaches += 1;
         if (p_.model_computes) p_.in_flight.poison(s);
         p_.lifecycle.finish(s, {FinishReason::kError, p_.sampler.text() + " gave token " + std::to_string(token) +
                                                           ", expected 0 to " + std::to_string(p_.vocab_size - 1)});
@@ -121,7 +122,7 @@ void Commit::publish(std::span<const Placed> step) {
     for (auto& s : ended) {
         if (p_.aborts.has(*s)) p_.outputs.take_back(*s);
         if (s->request.on_output) s->request.on_output(s->output.delta);
-        if (s->table.held > 0) p_.drafting.linger(std::move(s));
+        if (s->kv.table.held > 0) p_.drafting.linger(std::move(s));
     }
 }
 

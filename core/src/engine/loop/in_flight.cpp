@@ -38,7 +38,7 @@ void InFlightSteps::clear() {
 void InFlightSteps::leave(Sequence& s) {
     InFlightStep& step = steps_.back();
     std::erase_if(step.items, [&](const Placed& item) { return item.sequence == &s; });
-    step.held.push_back(std::exchange(s.table, {}));
+    step.held.push_back(std::exchange(s.kv.table, {}));
     s.in_flight = s.placeholders = 0;
 }
 
@@ -50,8 +50,8 @@ std::string_view InFlightSteps::history_reason() const {
     std::string_view out;
     if (steps_.empty()) return out;
     for (const Placed& item : steps_.front().items) {
-        if (item.placeholders == 0 || item.sequence->history_reason.empty()) continue;
-        if (out != "structured_output") out = item.sequence->history_reason;
+        if (item.placeholders == 0 || item.sequence->sampling.history_reason.empty()) continue;
+        if (out != "structured_output") out = item.sequence->sampling.history_reason;
     }
     return out;
 }

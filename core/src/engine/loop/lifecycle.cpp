@@ -17,14 +17,14 @@ void Lifecycle::end_step() {
 void Lifecycle::finish(Sequence& s, Ending ending) {
     p_.admission.leave(s);
     s.drop_drafts();
-    p_.kv.swap().drop(s.swapped);
+    p_.kv.swap().drop(s.kv.swapped);
     if (s.in_flight > 0) p_.in_flight.leave(s);
-    else if (!in_step_ || !p_.drafting.lingers(s)) p_.kv.tables().release(s.table);
+    else if (!in_step_ || !p_.drafting.lingers(s)) p_.kv.tables().release(s.kv.table);
     s.ended = true;
     p_.outputs.finish(s, std::move(ending));
     if (s.announced) p_.scheduler.finished(s);
     p_.drafting.finished(s);
-    p_.context.report.finished += 1;
+    p_.context.report.work.finished += 1;
     if (p_.siblings.holds(s)) release_siblings(s);
     if (s.has_siblings() || s.is_beam()) {
         if (p_.siblings.leave(s)) p_.beams.leave(s.group);

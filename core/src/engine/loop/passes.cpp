@@ -19,7 +19,7 @@ Result<> Passes::submit(std::span<Placed> placed, const Way& way) {
         PB_CHECK(p_.executor.submit(in));
         p_.kv.copies().clear();
         p_.summary.note_pass();
-        step.host_pages = p_.context.report.pages_to_host + p_.context.report.pages_to_device;
+        step.host_pages = p_.context.report.preemption.pages_to_host + p_.context.report.preemption.pages_to_device;
         p_.in_flight.push(std::move(step));
         return {};
     });

@@ -56,11 +56,11 @@ std::optional<Ending> Outputs::append(Sequence& s, TokenId token, size_t row, co
     OutputState& out = s.output;
     s.tokens.push_back(token);
     out.delta.tokens.push_back(token);
-    if (s.samples_by_surprisal())
+    if (s.sampling.samples_by_surprisal())
         surprisals_.of(s.id).push_back(row < samples.surprisals.size() ? samples.surprisals[row] : 0);
-    context_.report.sampled_tokens += 1;
+    context_.report.work.sampled_tokens += 1;
     add_statistics(s, row, samples);
-    if (s.params.logprobs > 0) out.sums.logprob += samples.logprobs[row];
+    if (s.sampling.params.logprobs > 0) out.sums.logprob += samples.logprobs[row];
     if (p.logprobs) out.delta.logprobs.push_back(samples.logprobs_of(row, *p.logprobs));
 
     const uint32_t made = s.outputs();
@@ -87,9 +87,9 @@ void Outputs::finish(Sequence& s, Ending ending) const {
     delta.stop_reason = std::move(ending.why);
     delta.error_code = ending.code;
     close(s);
-    delta.cached_tokens = s.cached_tokens;
-    delta.preemptions = s.preemptions;
-    delta.first_scheduled_ns = s.first_scheduled_ns;
+    delta.cached_tokens = s.record.cached_tokens;
+    delta.preemptions = s.record.preemptions;
+    delta.first_scheduled_ns = s.record.first_scheduled_ns;
 }
 
 void Outputs::close(Sequence& s) const {
@@ -98,7 +98,7 @@ void Outputs::close(Sequence& s) const {
         out.delta.text += out.stops.add(out.detokenizer->finish());
         out.delta.text += out.stops.flush();
     }
-    if (s.params.logprobs > 0) out.delta.cumulative_logprob = out.sums.logprob;
+    if (s.sampling.params.logprobs > 0) out.delta.cumulative_logprob = out.sums.logprob;
     const LogitsStatistics& sum = out.sums.logits;
     const double rows = out.sums.logits_rows;
     out.delta.logits.reset();

@@ -7,7 +7,7 @@ namespace patchbay::engine {
 
 void Pooling::add(Sequence& s) {
     records_.add(s.id);
-    if (s.request.pooling == PoolingType::kMean) s.reads_prefixes = false;
+    if (s.request.pooling == PoolingType::kMean) s.kv.reads_prefixes = false;
 }
 
 void Pooling::want(const Sequence& s, uint32_t begin, uint32_t count, runner::Batch& batch) {

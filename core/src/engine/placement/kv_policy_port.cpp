@@ -131,7 +131,7 @@ void KvPolicyPort::update() {
     if (const host::Component* const before = slot_.previous())
         if (const auto kept = host::checked<&pb_kv_policy::update>(*before, &pages); !kept)
             count_fault(Fault::kError, kept.error());
-    context_.report.kv_update_ns += clock_.now_ns() - start;
+    context_.report.calls.kv_update_ns += clock_.now_ns() - start;
     pending_.clear();
     if (!done && !roll_back("update", done.error())) count_fault(Fault::kError, done.error());
 }
@@ -148,7 +148,7 @@ bool KvPolicyPort::ask(std::span<kv::BlockId> out, size_t& named, Fault& fault, 
                         .now_us = start / 1000};
     const host::Component& policy = slot_.current();
     const Result<> done = host::checked<&pb_kv_policy::choose>(policy, &choice);
-    context_.report.kv_choose_ns += clock_.now_ns() - start;
+    context_.report.calls.kv_choose_ns += clock_.now_ns() - start;
     named = done && choice.page_count <= out.size() ? choice.page_count : 0;
     if (done && choice.page_count == out.size()) return true;
     fault = done ? Fault::kContract : Fault::kError;
@@ -180,8 +180,8 @@ void KvPolicyPort::refused(kv::BlockId page) {
 
 void KvPolicyPort::count_fault(Fault fault, const std::string& why) {
     if (faults_++ == 0) spdlog::warn("{}: the page unused the longest is evicted instead", why);
-    context_.report.kv_policy_faults += 1;
-    context_.report.kv_policy_breaches += fault == Fault::kContract ? 1 : 0;
+    context_.report.calls.kv_policy_faults += 1;
+    context_.report.calls.kv_policy_breaches += fault == Fault::kContract ? 1 : 0;
 }
 
 }  // namespace patchbay::engine

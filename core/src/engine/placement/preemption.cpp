@@ -16,25 +16,26 @@ void Preemption::preempt(Sequence& s, pb_preemption how) {
         return;
     }
     StepReport& report = p_.context.report;
-    report.preemptions += 1;
+    report.preemption.preemptions += 1;
     p_.admission.leave(s);
     s.drop_drafts();
     if (swap_out(s, how)) {
-        report.swapped_out += 1;
+        report.preemption.swapped_out += 1;
     } else {
-        report.preempted_tokens += s.computed;
-        p_.kv.tables().release(s.table);
+        report.preemption.preempted_tokens += s.computed;
+        p_.kv.tables().release(s.kv.table);
     }
     s.computed = 0;
-    s.preemptions += 1;
+    s.record.preemptions += 1;
     p_.admission.put_first(s);
     if (s.has_siblings()) p_.hints.refresh_siblings(s.group);
 }
 
 void Preemption::compute_anew(Sequence& s) {
     s.in_flight = s.placeholders = 0;
-    p_.kv.prefixes().forget(s.table);
-    p_.context.report.preempted_tokens += std::exchange(s.computed, 0); // nothing of it is worth a place in host memory
+    p_.kv.prefixes().forget(s.kv.table);
+    // Nothing of it is worth a place in host memory.
+    p_.context.report.preemption.preempted_tokens += std::exchange(s.computed, 0);
     preempt(s, PB_PREEMPT_RECOMPUTE);
 }
 
@@ -42,24 +43,24 @@ void Preemption::compute_anew(Sequence& s) {
 bool Preemption::swap_out(Sequence& s, pb_preemption how) {
     const config::PreemptionMode mode = p_.settings.preemption_mode;
     if (mode == config::PreemptionMode::kRecompute || s.computed == 0) return false;
-    if (s.table.held == 0) return false; // a window has passed all of it
+    if (s.kv.table.held == 0) return false; // a window has passed all of it
     const auto refuse = [&](SwapFallback reason) {
-        p_.context.report.swap_fallbacks[static_cast<size_t>(reason)] += 1;
+        p_.context.report.preemption.swap_fallbacks[static_cast<size_t>(reason)] += 1;
         return false;
     };
     if (mode == config::PreemptionMode::kAuto && how != PB_PREEMPT_SWAP) {
         if (!token_cost_.is_measured()) return refuse(SwapFallback::kUnmeasured);
-        const double copying = 2.0 * s.table.held * p_.executor.page_copy_ns(); // there and back
+        const double copying = 2.0 * s.kv.table.held * p_.executor.page_copy_ns(); // there and back
         if (copying >= s.computed * token_cost_.ns_a_token()) return refuse(SwapFallback::kDearer);
     }
-    if (!p_.kv.swap().out(s.table, s.computed, s.swapped)) return refuse(SwapFallback::kFull);
+    if (!p_.kv.swap().out(s.kv.table, s.computed, s.kv.swapped)) return refuse(SwapFallback::kFull);
     p_.draft_kv.swapped_out(s);
     return true;
 }
 
 bool Preemption::swap_in(Sequence& s) {
-    if (!p_.kv.swap().in(s.swapped, s.tokens, s.swapped.tokens + 1, s.table)) return false;
-    s.computed = s.swapped.tokens;
+    if (!p_.kv.swap().in(s.kv.swapped, s.tokens, s.kv.swapped.tokens + 1, s.kv.table)) return false;
+    s.computed = s.kv.swapped.tokens;
     return true;
 }
 
@@ -67,8 +68,8 @@ bool Preemption::lacks_pages() const {
     uint64_t wanted = 0;
     for (const Sequence* s : p_.sequences.running()) {
         if (s->idle) continue;
-        wanted += p_.kv.shape().lacking(s->table, s->confirmed() + s->placeholders);
-        if (s->has_siblings()) wanted += p_.kv.tables().shared_pages(s->table, s->computed + s->in_flight);
+        wanted += p_.kv.shape().lacking(s->kv.table, s->confirmed() + s->placeholders);
+        if (s->has_siblings()) wanted += p_.kv.tables().shared_pages(s->kv.table, s->computed + s->in_flight);
     }
     return wanted > p_.kv.pool().free();
 }

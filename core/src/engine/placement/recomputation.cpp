@@ -11,8 +11,8 @@ void Recomputation::recompute_all() {
         if ((*s)->place == Place::kRunning) preemption_.compute_anew(**s);
     kv_.prefixes().forget_all();
     for (const auto& [id, s] : sequences_.all()) {
-        if (s->swapped.empty()) continue;
-        kv_.swap().drop(s->swapped);
+        if (s->kv.swapped.empty()) continue;
+        kv_.swap().drop(s->kv.swapped);
         hints_.refresh(*s);
     }
 }

@@ -103,7 +103,7 @@ Result<RequestId> Intake::add(Request request) {
     if (request.arrival_ns == 0) request.arrival_ns = now;
     Sequence& s = p_.sequences.add(make(std::move(request), 0));
     p_.token_rules.add(s, std::move(checked.rules));
-    if (p_.token_rules.applies(s)) s.history_reason = "history";
+    if (p_.token_rules.applies(s)) s.sampling.history_reason = "history";
     if (s.request.sampling.prompt_logprobs) p_.prompt_logprobs.add(s, checked.prompt_params);
     if (s.request.pooling) p_.pooling.add(s);
     if (checked.grammar) p_.structured_output.add(s, std::move(checked.grammar));
@@ -118,7 +118,7 @@ void Intake::add_siblings(Sequence& first) {
         auto made = make(first.request, i);
         made->group = made->output.delta.id = first.id;
         made->place = Place::kHeld;
-        made->history_reason = first.history_reason;
+        made->sampling.history_reason = first.sampling.history_reason;
         all.push_back(&p_.sequences.add(std::move(made)));
         p_.constraints.inherit(first, *all.back());
     }
@@ -134,19 +134,19 @@ std::unique_ptr<Sequence> Intake::make(Request request, uint32_t index) {
     s.index = index;
     s.tokens = s.request.prompt;
     s.prompt_count = static_cast<uint32_t>(s.tokens.size());
-    if (!s.request.cache_salt.empty()) s.salt = kv::root_key(s.request.cache_salt);
-    s.reads_prefixes = !sampling.skip_reading_prefix_cache;
-    for (const auto& [token, bias] : sampling.logit_bias) s.bias.push_back({token, bias});
-    s.params = wire_params(sampling, s.bias);
-    const pb_sampling_params& p = s.params;
+    if (!s.request.cache_salt.empty()) s.kv.salt = kv::root_key(s.request.cache_salt);
+    s.kv.reads_prefixes = !sampling.skip_reading_prefix_cache;
+    for (const auto& [token, bias] : sampling.logit_bias) s.sampling.bias.push_back({token, bias});
+    s.sampling.params = wire_params(sampling, s.sampling.bias);
+    const pb_sampling_params& p = s.sampling.params;
     if (p.repetition_penalty != 1 || p.presence_penalty != 0 || p.frequency_penalty != 0 || p.dry_multiplier > 0 ||
-        s.samples_by_surprisal())
-        s.history_reason = "history";
+        s.sampling.samples_by_surprisal())
+        s.sampling.history_reason = "history";
     if (sampling.seed) {
-        s.seed = *sampling.seed + index;
+        s.sampling.seed = *sampling.seed + index;
     } else {
         const PhiloxBlock bits = draw(p_.settings.seed, s.id, Stream::kSample, 0);
-        s.seed = uint64_t{bits[0]} << 32 | bits[1];
+        s.sampling.seed = uint64_t{bits[0]} << 32 | bits[1];
     }
     p_.outputs.begin(s);
     return sequence;

@@ -16,19 +16,19 @@ pb_sequence record_of(const Sequence& s, kv::CachedPrefix hint, uint32_t block_s
     r.computed_tokens = s.computed;
     r.in_flight = s.in_flight;
     r.draft_tokens = s.drafts;
-    r.pages = s.table.held;
-    r.tokens_until_next_page = s.table.blocks * block_size - s.computed - s.in_flight;
+    r.pages = s.kv.table.held;
+    r.tokens_until_next_page = s.kv.table.blocks * block_size - s.computed - s.in_flight;
     r.pages_freed_if_preempted = r.pages;
     if (s.idle) {
         r.computed_tokens = s.confirmed();
         r.tokens_until_next_page = 0;
     }
-    r.cached_tokens = s.place == Place::kWaiting ? hint.tokens : s.cached_tokens;
+    r.cached_tokens = s.place == Place::kWaiting ? hint.tokens : s.record.cached_tokens;
     r.cached_pages_in_use = s.place == Place::kWaiting ? hint.pages_in_use : 0;
     r.beams = s.request.sampling.beam_width;
-    r.flags = s.place == Place::kWaiting && s.preemptions > 0 ? uint32_t{PB_SEQ_PREEMPTED} : 0u;
-    if (!s.swapped.empty()) r.flags |= PB_SEQ_SWAPPED;
-    r.preemptions = s.preemptions;
+    r.flags = s.place == Place::kWaiting && s.record.preemptions > 0 ? uint32_t{PB_SEQ_PREEMPTED} : 0u;
+    if (!s.kv.swapped.empty()) r.flags |= PB_SEQ_SWAPPED;
+    r.preemptions = s.record.preemptions;
     r.expected_output_tokens = s.request.expected_output_tokens;
     return r;
 }

@@ -19,6 +19,32 @@ namespace patchbay::engine {
 // the first beam of its search is admitted.
 enum class Place { kPending, kHeld, kWaiting, kRunning };
 
+struct SequenceKv {
+    kv::BlockTable table;
+    kv::BlockKey salt;           // of its KV in the prefix cache; the default: none
+    kv::SwappedTable swapped;    // in place of the table, while it waits for its KV to come back
+    bool reads_prefixes = true;  // takes KV from the prefix cache
+};
+
+struct SequenceSampling {
+    uint64_t seed = 0;
+    pb_sampling_params params{};
+    std::vector<pb_logit_bias> bias;
+    // Why its next token may hang on the tokens before it, and not on their number alone: "history",
+    // "structured_output". Empty: it does not.
+    std::string_view history_reason;
+
+    // Its next token hangs on how probable those before it were when they were sampled: a draft never was.
+    bool samples_by_surprisal() const { return params.mirostat_tau > 0; }
+};
+
+struct SequenceRecord { // of what happened to it, for its last output
+    uint32_t cached_tokens = 0;  // of the prompt, at first admission
+    bool admitted_once = false;
+    uint32_t preemptions = 0;
+    uint64_t first_scheduled_ns = 0;
+};
+
 struct Sequence {
     RequestId id = 0;            // of this sequence; that of a request is its first one's
     RequestId group = 0;         // of the request
@@ -38,24 +64,10 @@ struct Sequence {
     uint32_t placeholder_row = 0; // of the step in flight that makes it
     bool idle = false;           // it runs, and has nothing to compute until other beams have
 
-    kv::BlockTable table;
-    kv::BlockKey salt;           // of its KV in the prefix cache; the default: none
-    kv::SwappedTable swapped;    // in place of the table, while it waits for its KV to come back
-    bool reads_prefixes = true;  // takes KV from the prefix cache
-
-    uint64_t seed = 0;
-    pb_sampling_params params{};
-    std::vector<pb_logit_bias> bias;
-    // Why its next token may hang on the tokens before it, and not on their number alone: "history",
-    // "structured_output". Empty: it does not.
-    std::string_view history_reason;
-
+    SequenceKv kv;
+    SequenceSampling sampling;
     OutputState output;
-
-    uint32_t cached_tokens = 0;  // of the prompt, at first admission
-    bool admitted_once = false;
-    uint32_t preemptions = 0;
-    uint64_t first_scheduled_ns = 0;
+    SequenceRecord record;
 
     Sequence(RequestId i, Request r) : id(i), group(i), request(std::move(r)) {}
 
@@ -67,8 +79,6 @@ struct Sequence {
         return idle ? 0 : static_cast<uint32_t>(tokens.size()) + placeholders - computed - in_flight;
     }
     bool decoding() const { return computed + 1 >= confirmed(); }
-    // Its next token hangs on how probable those before it were when they were sampled: a draft never was.
-    bool samples_by_surprisal() const { return params.mirostat_tau > 0; }
     std::span<const TokenId> confirmed_tokens() const { return {tokens.data(), confirmed()}; }
     void drop_drafts() {
         tokens.resize(confirmed());

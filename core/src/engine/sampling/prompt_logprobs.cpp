@@ -6,7 +6,7 @@ namespace patchbay::engine {
 
 void PromptLogprobs::add(Sequence& s, const pb_sampling_params& params) {
     records_.add(s.id, {params, 1, {}});
-    if (s.prompt_count > 1) s.reads_prefixes = false;
+    if (s.prompt_count > 1) s.kv.reads_prefixes = false;
 }
 
 const pb_sampling_params* PromptLogprobs::params_of(const Sequence& s) const {
@@ -41,8 +41,8 @@ void PromptLogprobs::add_rows(const Sequence& s, uint32_t begin, uint32_t count,
         const TokenId token = s.tokens[begin + i + 1];
         uint32_t* const mask = r.masks.data() + i * words;
         mask[static_cast<size_t>(token) / 32] = 1u << (token % 32);
-        rows.add({s.id, s.seed, begin + i + 1, &r.params, s.tokens.data(), s.tokens.data(), begin + i + 1, 0, mask,
-                  nullptr},
+        rows.add({s.id, s.sampling.seed, begin + i + 1, &r.params, s.tokens.data(), s.tokens.data(), begin + i + 1, 0,
+                  mask, nullptr},
                  false);
     }
 }
@@ -56,7 +56,7 @@ void PromptLogprobs::take(const Placed& item, const StepSamples& samples) {
         s.output.delta.prompt_logprobs.push_back(
             samples.logprobs_of(item.first_row - item.prompt_rows + i, *s.request.sampling.prompt_logprobs));
     r.noted += item.prompt_rows;
-    if (r.noted >= s.prompt_count) s.reads_prefixes = !s.request.sampling.skip_reading_prefix_cache;
+    if (r.noted >= s.prompt_count) s.kv.reads_prefixes = !s.request.sampling.skip_reading_prefix_cache;
 }
 
 }  // namespace patchbay::engine

@@ -9,10 +9,10 @@ namespace patchbay::engine {
 pb_sample_row SampleRowBuilder::row(const Sequence& s, uint32_t after) const {
     const uint32_t made = s.outputs() + after;
     const auto there = static_cast<uint32_t>(s.tokens.size()) - s.prompt_count; // a token in flight is not
-    const std::vector<float>* const surprisals = s.samples_by_surprisal() ? surprisals_.find(s.id) : nullptr;
-    return {s.id,           s.seed,
+    const std::vector<float>* const surprisals = s.sampling.samples_by_surprisal() ? surprisals_.find(s.id) : nullptr;
+    return {s.id,           s.sampling.seed,
             s.confirmed() + after,
-            &s.params,      s.tokens.data(),
+            &s.sampling.params,      s.tokens.data(),
             s.tokens.data() + s.prompt_count,
             s.prompt_count, std::min(made, there),
             rules_.mask(s, made),

@@ -39,7 +39,7 @@ bool SamplerPort::roll_back(const std::string& phase, const std::string& reason)
 Result<> SamplerPort::sample(const SampleRows& rows, const execution::StepOutput& out, StepSamples& samples) {
     if (out.is_sampled) {
         samples.take(out.sampled);
-        context_.report.sampler_faults += out.sampled.faults;
+        context_.report.calls.sampler_faults += out.sampled.faults;
         return {};
     }
     if (rows.count() == 0) {
@@ -68,7 +68,7 @@ Result<> SamplerPort::ask(const SampleRows& rows, std::span<float> logits, StepS
     if (runner::runs_on_device(c)) {
         PB_TRY(const runner::SampledRows there, executor_->sample(logits, {c, b}));
         samples.take(there);
-        context_.report.sampler_faults += there.faults;
+        context_.report.calls.sampler_faults += there.faults;
     } else {
         samples.clear(rows.count(), rows.max_logprobs);
         b.tokens = samples.tokens.data();
@@ -79,11 +79,12 @@ Result<> SamplerPort::ask(const SampleRows& rows, std::span<float> logits, StepS
         b.faults = samples.faults.data();
         PB_CHECK(reader_->read(c, rows, logits));
         PB_CHECK(host::checked<&pb_sampler::sample>(c, &b));
-        context_.report.sampler_faults += static_cast<uint32_t>(rows.count() - std::ranges::count(samples.faults, 0));
+        const auto faults = rows.count() - std::ranges::count(samples.faults, 0);
+        context_.report.calls.sampler_faults += static_cast<uint32_t>(faults);
         reader_->decide(samples);
     }
     samples.statistics = std::move(statistics);
-    context_.report.sample_ns += clock_.now_ns() - start;
+    context_.report.calls.sample_ns += clock_.now_ns() - start;
     if (!slot_.previous()) return {}; // of one that has passed its probation only the request fails
     for (const TokenId t : samples.tokens)
         if (t < 0 || static_cast<uint32_t>(t) >= vocab_size_)

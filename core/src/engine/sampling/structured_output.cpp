@@ -40,7 +40,7 @@ void StructuredOutput::add(Sequence& s, std::shared_ptr<grammar::Grammar> g) {
     }
     r.matcher = std::make_unique<grammar::Matcher>(std::move(g));
     records_.add(s.id, std::move(r));
-    s.history_reason = "structured_output";
+    s.sampling.history_reason = "structured_output";
 }
 
 void StructuredOutput::inherit(const Sequence& from, const Sequence& to) {
@@ -82,10 +82,10 @@ void StructuredOutput::mask(const PathRows& path, MaskWords& memory, Unsatisfiab
             continue;
         }
         row.allowed = mask.data();
-        context_.report.grammar_masks += 1;
+        context_.report.grammars.masks += 1;
     }
     matcher.roll_back(drafts);
-    context_.report.grammar_mask_ns += clock_.now_ns() - start;
+    context_.report.grammars.mask_ns += clock_.now_ns() - start;
 }
 
 Result<> StructuredOutput::accept(const Sequence& s, TokenId token, const std::string& sampler) {
@@ -114,10 +114,10 @@ uint32_t StructuredOutput::count_allowed(const Sequence& s, std::span<const Toke
 void StructuredOutput::report_compiled(StepReport& report) {
     if (!grammars_) return;
     const auto now = grammars_->counts();
-    report.grammars_compiled = now.compiled - reported_.compiled;
-    report.grammars_cached = now.cached - reported_.cached;
-    report.grammars_refused = now.refused - reported_.refused;
-    report.grammar_compile_ns = now.compile_ns - reported_.compile_ns;
+    report.grammars.compiled = now.compiled - reported_.compiled;
+    report.grammars.cached = now.cached - reported_.cached;
+    report.grammars.refused = now.refused - reported_.refused;
+    report.grammars.compile_ns = now.compile_ns - reported_.compile_ns;
     reported_ = now;
 }
 

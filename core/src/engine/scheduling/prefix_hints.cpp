@@ -13,7 +13,7 @@ std::span<const TokenId> PrefixHints::findable(const Sequence& s) const {
 }
 
 pb_sequence PrefixHints::record(const Sequence& s) const {
-    if (!s.swapped.empty()) return record_of(s, {s.swapped.tokens, 0}, kv_.shape().block_size());
+    if (!s.kv.swapped.empty()) return record_of(s, {s.kv.swapped.tokens, 0}, kv_.shape().block_size());
     const kv::CachedPrefix found = cached(s);
     const uint32_t prompt = siblings_.source_of(s) ? s.prompt_count - 1 : 0;
     if (prompt <= found.tokens) return record_of(s, found, kv_.shape().block_size());
@@ -26,14 +26,14 @@ pb_sequence PrefixHints::record(const Sequence& s) const {
 // That pages are in use is not counted on where it may be old.
 kv::CachedPrefix PrefixHints::cached(const Sequence& s) const {
     if (const auto at = slots_.find(s.id); at != slots_.end()) return kv_.prefixes().watched().prefix(at->second);
-    return {s.reads_prefixes ? kv_.prefixes().count_cached(findable(s), s.salt) : 0, 0};
+    return {s.kv.reads_prefixes ? kv_.prefixes().count_cached(findable(s), s.kv.salt) : 0, 0};
 }
 
 void PrefixHints::refresh(const Sequence& s) { sequences_.show(s, record(s)); }
 
 void PrefixHints::refresh_siblings(RequestId request) {
     for (const Sequence* s : siblings_.of(request))
-        if (s->place == Place::kWaiting && s->swapped.empty() && !siblings_.source_of(*s)) refresh(*s);
+        if (s->place == Place::kWaiting && s->kv.swapped.empty() && !siblings_.source_of(*s)) refresh(*s);
 }
 
 void PrefixHints::forget(const Sequence& s) {
@@ -51,7 +51,7 @@ void PrefixHints::choose_watched() {
     std::vector<const Sequence*> missing;
     for (const pb_sequence& r : records) {
         const Sequence& s = *sequences_.find(r.id);
-        if (!slots_.contains(s.id) && s.swapped.empty() && s.reads_prefixes) missing.push_back(&s);
+        if (!slots_.contains(s.id) && s.kv.swapped.empty() && s.kv.reads_prefixes) missing.push_back(&s);
     }
     if (missing.size() > watched_.size() - kv_.prefixes().watched().count()) {
         const WaitingQueue::Ticket last = sequences_.find(records.back().id)->ticket;
@@ -59,7 +59,7 @@ void PrefixHints::choose_watched() {
             if (s && s->ticket > last) forget(*s);
     }
     for (const Sequence* s : missing) {
-        if (const auto slot = kv_.prefixes().watch(findable(*s), s->salt)) {
+        if (const auto slot = kv_.prefixes().watch(findable(*s), s->kv.salt)) {
             watched_[*slot] = s;
             slots_.emplace(s->id, *slot);
         }
@@ -73,7 +73,7 @@ void PrefixHints::update_those_with_siblings() {
     if (siblings_.all().empty() || std::ranges::all_of(windows, [](uint32_t w) { return w == 0; })) return;
     for (const auto& [id, all] : siblings_.all())
         for (const Sequence* s : all)
-            if (s->place == Place::kWaiting && s->swapped.empty()) refresh(*s);
+            if (s->place == Place::kWaiting && s->kv.swapped.empty()) refresh(*s);
 }
 
 void PrefixHints::update() {

@@ -65,8 +65,8 @@ Result<> SchedulerPort::plan() {
         return {};
     }
     plan_ = {};
-    context_.report.plan_faults += 1;
-    context_.report.plan_breaches += returned_ ? 1 : 0;
+    context_.report.calls.plan_faults += 1;
+    context_.report.calls.plan_breaches += returned_ ? 1 : 0;
     if (++bad_plans_ >= kMaxBadPlansInARow)
         return fail(done.error() + " (" + std::to_string(kMaxBadPlansInARow) + " bad plans in a row)");
     return {};
@@ -82,7 +82,7 @@ Result<> SchedulerPort::ask() {
     const uint64_t start = clock_.now_ns();
     in.now_us = start / 1000;
     const Result<> done = host::checked<&pb_scheduler::plan>(slot_.current(), &in, &out);
-    context_.report.plan_ns += clock_.now_ns() - start;
+    context_.report.calls.plan_ns += clock_.now_ns() - start;
     returned_ = bool(done);
     PB_CHECK(done);
     return check(out);

@@ -16,7 +16,7 @@ pb_scheduler_in SchedulerView::show(uint64_t step) {
     running_.clear();
     for (const Sequence* s : running) {
         running_.push_back(record_of(*s, {}, kv_.shape().block_size()));
-        if (scarce) running_.back().pages_freed_if_preempted = kv_.tables().pages_freed_if_preempted(s->table);
+        if (scarce) running_.back().pages_freed_if_preempted = kv_.tables().pages_freed_if_preempted(s->kv.table);
     }
     beams_.charge_copies(running_);
     hints_.update();

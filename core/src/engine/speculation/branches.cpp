@@ -22,7 +22,7 @@ void Branches::fork(std::span<const Placed> step) {
             const auto paths = drafts_.branches(*step[i].sequence);
             if (step[i].rows == 0 || k >= paths.size()) continue;
             const bool seat = step.size() + branches_.size() < settings_.max_num_seqs;
-            if (!seat || !fork(step, i, paths[k], tokens)) context_.report.dropped_branches += 1;
+            if (!seat || !fork(step, i, paths[k], tokens)) context_.report.drafts.dropped_branches += 1;
         }
 }
 
@@ -32,7 +32,7 @@ bool Branches::fork(std::span<const Placed> step, size_t i, const DraftPath& pat
     const auto count = static_cast<uint32_t>(path.size()) + 1;
     if (count > tokens_left || s.computed + 1 != item.confirmed) return false;
     Branch b{.item = i, .drafts = count - 1};
-    if (!kv_.tables().fork(s.table, s.computed, b.table)) return false;
+    if (!kv_.tables().fork(s.kv.table, s.computed, b.table)) return false;
     if (kv_.tables().fitting(b.table, s.computed, count) < count || !kv_.tables().grow(b.table, s.computed + count)) {
         kv_.tables().discard(b.table);
         return false;
@@ -45,8 +45,8 @@ bool Branches::fork(std::span<const Placed> step, size_t i, const DraftPath& pat
     b.tokens.assign(s.tokens.begin(), s.tokens.begin() + item.confirmed);
     b.tokens.insert(b.tokens.end(), path.begin(), path.end());
     tokens_left -= count;
-    context_.report.branches += 1;
-    context_.report.decode_tokens += count;
+    context_.report.drafts.branches += 1;
+    context_.report.work.decode_tokens += count;
     branches_.push_back(std::move(b));
     return true;
 }
@@ -77,11 +77,12 @@ const Branches::Followed& Branches::follow(std::span<const Placed> step, size_t 
 // But for a block that the newest token has filled: both have it, and the sequence's is the one that can be found. A
 // draft model has computed none of its drafts.
 void Branches::take_over(Sequence& s, Branch& b) {
-    for (size_t i = b.table.keys.size(); i < s.table.keys.size(); ++i) {
-        for (size_t g = 0; g < kv_.shape().windows().size(); ++g) std::swap(s.table.pages[g][i], b.table.pages[g][i]);
-        b.table.keys.push_back(s.table.keys[i]);
+    for (size_t i = b.table.keys.size(); i < s.kv.table.keys.size(); ++i) {
+        for (size_t g = 0; g < kv_.shape().windows().size(); ++g)
+            std::swap(s.kv.table.pages[g][i], b.table.pages[g][i]);
+        b.table.keys.push_back(s.kv.table.keys[i]);
     }
-    std::swap(s.table, b.table);
+    std::swap(s.kv.table, b.table);
     DraftKv known = draft_kv_.continued(s, s.computed);
     known.hidden = {s.computed, b.drafts + 1, b.first_token};
     draft_kv_.set(s, std::move(known));

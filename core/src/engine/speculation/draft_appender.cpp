@@ -32,7 +32,7 @@ void DraftAppender::cut_disallowed(Sequence& s) {
     if (!p_.constraints.applies(s)) return;
     uint32_t allowed = p_.constraints.count_allowed(s, std::span<const TokenId>(s.tokens).last(s.drafts));
     if (allowed < s.drafts && p_.verification.is_by_rejection() && p_.drafts.of(s).drawn[allowed]) allowed += 1;
-    p_.context.report.cut_drafts += s.drafts - allowed;
+    p_.context.report.grammars.cut_drafts += s.drafts - allowed;
     s.tokens.resize(s.confirmed() + allowed);
     s.drafts = allowed;
 }
@@ -41,7 +41,7 @@ void DraftAppender::append_tree(Sequence& s, std::vector<DraftPath> tree) {
     std::vector<DraftPath> paths;
     for (DraftPath& path : tree) {
         const uint32_t allowed = p_.constraints.count_allowed(s, path);
-        p_.context.report.cut_drafts += static_cast<uint32_t>(path.size()) - allowed;
+        p_.context.report.grammars.cut_drafts += static_cast<uint32_t>(path.size()) - allowed;
         path.resize(allowed);
         add_path(paths, std::move(path), p_.max_paths);
     }

@@ -24,7 +24,7 @@ double DraftLength::fixed_seconds() const {
 
 double DraftLength::acceptance(uint32_t place) const {
     // The last one counts those after it, too.
-    const size_t at = std::min<size_t>(place, StepReport::kDraftPositions - 2);
+    const size_t at = std::min<size_t>(place, DraftReport::kPositions - 2);
     return (right_[at] + 1) / (tried_[at] + 2);
 }
 
@@ -50,18 +50,18 @@ uint32_t DraftLength::choose(uint32_t sequences) {
 }
 
 void DraftLength::observe(const StepReport& r) {
-    if (r.scheduled_tokens == 0) return;
-    uint32_t before = r.drafted_at[0];
-    for (size_t i = 0; i < tried_.size() && r.drafted_at[i] > 0; ++i) {
-        const uint32_t reached = std::min(before, r.drafted_at[i]); // those before it were accepted
+    if (r.work.scheduled_tokens == 0) return;
+    uint32_t before = r.drafts.drafted_at[0];
+    for (size_t i = 0; i < tried_.size() && r.drafts.drafted_at[i] > 0; ++i) {
+        const uint32_t reached = std::min(before, r.drafts.drafted_at[i]); // those before it were accepted
         tried_[i] = tried_[i] * kFade + reached;
-        right_[i] = right_[i] * kFade + std::min(r.accepted_at[i], reached);
-        before = r.accepted_at[i];
+        right_[i] = right_[i] * kFade + std::min(r.drafts.accepted_at[i], reached);
+        before = r.drafts.accepted_at[i];
     }
-    if (r.prefill_tokens > 0) return; // what prompts cost says nothing of drafts
-    const uint64_t took = r.end_ns - r.start_ns, proposing = std::min(r.propose_ns, took);
+    if (r.work.prefill_tokens > 0) return; // what prompts cost says nothing of drafts
+    const uint64_t took = r.end_ns - r.start_ns, proposing = std::min(r.calls.propose_ns, took);
     weight_ = weight_ * kFade + 1;
-    step_.add(r.scheduled_tokens, seconds(took - proposing), 1 / weight_);
+    step_.add(r.work.scheduled_tokens, seconds(took - proposing), 1 / weight_);
     if (proposing == 0 || chosen_ == 0) return;
     const double each = seconds(proposing) / chosen_;
     propose_ = propose_ > 0 ? propose_ + 0.05 * (each - propose_) : each;

@@ -28,7 +28,7 @@ class DraftLength {
 
     uint32_t max_, chosen_;
     uint64_t choices_ = 0;
-    std::array<double, StepReport::kDraftPositions> tried_{}, right_{}; // drafts by place, older ones counting less
+    std::array<double, DraftReport::kPositions> tried_{}, right_{}; // drafts by place, older ones counting less
     LineFit step_;        // seconds of steps that only decode, without proposing, by tokens computed
     double weight_ = 0;   // of all these steps beside the latest, which has 1
     double propose_ = 0;  // seconds a draft asked for, of each sequence or of all, as it turns out

@@ -47,13 +47,13 @@ uint32_t DraftModel::make_room(Sequence& s, uint32_t count, size_t running) {
     if (started_->parts.draft_kv.of(s).lost || confirmed > last) return 0;
     count = std::min(count, last - confirmed + 1); // the last draft is not computed
     kv::KvCache& kv = started_->parts.kv;
-    const uint32_t there = kv.shape().capacity(s.table), size = kv.shape().block_size();
+    const uint32_t there = kv.shape().capacity(s.kv.table), size = kv.shape().block_size();
     if (confirmed + count > there) {
         const uint64_t groups = kv.shape().windows().size(), left = running * groups, free = kv.pool().free();
         const uint64_t blocks = free > left ? (free - left) / groups : 0;
         const auto reached = static_cast<uint32_t>(std::min<uint64_t>(confirmed + count, there + blocks * size));
         count = reached > confirmed ? reached - confirmed : 0;
-        if (count > 0 && !kv.tables().grow(s.table, confirmed + count)) return 0;
+        if (count > 0 && !kv.tables().grow(s.kv.table, confirmed + count)) return 0;
     }
     return count;
 }

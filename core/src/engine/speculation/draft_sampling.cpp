@@ -22,7 +22,7 @@ void DraftSampling::begin(const pb_runner_batch& b, std::span<const DraftSpans::
     for (const DraftSpans::Span& span : spans) {
         if (!span.asked) continue;
         const Sequence& s = *span.sequence;
-        params_.push_back(s.params);
+        params_.push_back(s.sampling.params);
         params_.back().logprobs = b.logprobs || b.top_count > 0 ? b.top_count + 1 : 0;
         rows_.push_back(p_.rows.row(s, s.drafts));
         rows_.back().params = &params_.back();
@@ -127,8 +127,8 @@ void DraftSampling::make_up(std::span<const DraftSpans::Span> spans, pb_runner_b
         const Sequence& s = *span.sequence;
         const uint64_t position = s.tokens.size();
         const TokenId right =
-            execution::synthetic_token(s.seed, position, vocab, p_.eos, s.request.sampling.stop_token_ids);
-        const bool accepted = uniform(draw(s.seed, position, Stream::kDraft, 0)[0]) < p_.form.acceptance;
+            execution::synthetic_token(s.sampling.seed, position, vocab, p_.eos, s.request.sampling.stop_token_ids);
+        const bool accepted = uniform(draw(s.sampling.seed, position, Stream::kDraft, 0)[0]) < p_.form.acceptance;
         b.tokens[*span.asked] = accepted ? right : static_cast<TokenId>((static_cast<uint32_t>(right) + 1) % vocab);
         if (float* probs = host::probs_of(b, *span.asked, vocab)) {
             std::fill_n(probs, vocab, 0.0f);

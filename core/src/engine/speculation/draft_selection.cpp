@@ -14,7 +14,7 @@ uint32_t DraftSelection::choose_length() {
     const auto running = p_.sequences.running();
     const auto decoding = std::ranges::count_if(running, [](const Sequence* s) { return s->decoding(); });
     if (length_ && decoding > 0) length_->choose(static_cast<uint32_t>(decoding));
-    return p_.context.report.draft_length = length_ ? length_->chosen() : p_.settings.num_speculative_tokens;
+    return p_.context.report.drafts.length = length_ ? length_->chosen() : p_.settings.num_speculative_tokens;
 }
 
 std::vector<DraftRow> DraftSelection::select() {
@@ -25,7 +25,7 @@ std::vector<DraftRow> DraftSelection::select() {
         if (p_.aborts.has(*s)) continue;
         if (s->is_beam()) continue; // a draft continues one beam, and each step takes up others
         if (!s->decoding() || s->drafts > 0) continue; // drafts that were not verified in this step still stand
-        if (s->samples_by_surprisal()) continue;
+        if (s->sampling.samples_by_surprisal()) continue;
         const uint32_t left = s->request.sampling.max_tokens - s->outputs(); // at least 1, made by the step itself
         const uint32_t room = p_.max_model_len - s->confirmed();
         uint32_t count = std::min({length, left - 1, room > 0 ? room - 1 : 0});

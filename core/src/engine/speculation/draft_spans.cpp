@@ -100,7 +100,7 @@ void DraftSpans::fill(runner::Batch& batch) const {
     for (const Span& span : spans_) {
         const uint32_t n = span.end - span.begin;
         batch.add({std::span<const TokenId>(span.sequence->tokens).subspan(span.begin + shift(), n), span.begin,
-                   span.asked ? 1u : 0u, span.sequence->table,
+                   span.asked ? 1u : 0u, span.sequence->kv.table,
                    form_.is_head() ? std::span<const int32_t>(features_).subspan(span.features, n)
                                    : std::span<const int32_t>()});
     }

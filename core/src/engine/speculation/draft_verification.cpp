@@ -36,7 +36,7 @@ Result<std::vector<float>> DraftVerification::target_probabilities(const host::C
     std::vector<pb_sample_row> rows;
     std::vector<float> out;
     for (const Placed& item : step_) {
-        if (item.sequence->params.temperature == 0) continue;
+        if (item.sequence->sampling.params.temperature == 0) continue;
         for (uint32_t j = 0; j + 1 < item.rows; ++j) {
             const auto row = logits.subspan(size_t{item.first_row + j} * vocab_size_, vocab_size_);
             rows.push_back(all.rows[item.first_row + j]);
@@ -65,7 +65,7 @@ Result<> DraftVerification::read(const host::Component& c, const SampleRows& row
     PB_TRY(const std::vector<float> target, target_probabilities(c, rows, logits));
     std::span<const float> next = target;
     for (const Placed& item : step_) {
-        if (item.sequence->params.temperature == 0 || item.rows < 2) continue;
+        if (item.sequence->sampling.params.temperature == 0 || item.rows < 2) continue;
         const size_t values = size_t{item.rows - 1} * vocab_size_;
         verify(item, rows, logits, next.first(values));
         next = next.subspan(values);
@@ -87,7 +87,7 @@ void DraftVerification::verify(const Placed& item, const SampleRows& rows, std::
             verify_by_rejection(target.subspan(j * vocab, vocab), from, draft, row.seed, row.position);
         if (token < 0) break; // no token has a probability: what the sampler makes of it counts
         Decision d{item.first_row + j, token, 0};
-        if (s.params.logprobs > 0) {
+        if (s.sampling.params.logprobs > 0) {
             const auto raw = logits.subspan(d.row * vocab, vocab);
             d.logprob = static_cast<float>(raw[static_cast<size_t>(token)] - log_sum_exp(raw));
         }
@@ -111,7 +111,7 @@ void DraftVerification::accept_by_rates(StepSamples& samples) const {
             const TokenId draft = s.tokens[item.confirmed + j];
             TokenId& token = samples.tokens[item.first_row + j];
             const auto another = static_cast<TokenId>((static_cast<uint32_t>(draft) + 1) % vocab_size_);
-            const bool accepted = synthetic_->accepts(j, s.seed, item.confirmed + j);
+            const bool accepted = synthetic_->accepts(j, s.sampling.seed, item.confirmed + j);
             if (accepted) token = draft;
             else if (token == draft) token = another;
             if (!accepted) break;

@@ -4,14 +4,14 @@ namespace patchbay::engine {
 
 bool LingeringSequences::wants(const Sequence& s) const {
     if (!draft_model_ || !draft_model_->keeps_kv()) return false;
-    const size_t shared = s.table.keys.size() * kv_.shape().block_size(); // tokens
+    const size_t shared = s.kv.table.keys.size() * kv_.shape().block_size(); // tokens
     const DraftKv& known = draft_kv_.of(s);
     return !known.lost && shared > known.computed;
 }
 
 void LingeringSequences::release() {
     for (const auto& s : all_) {
-        kv_.tables().release(s->table);
+        kv_.tables().release(s->kv.table);
         draft_kv_.erase(*s);
     }
     all_.clear();

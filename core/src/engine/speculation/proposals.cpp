@@ -38,8 +38,8 @@ bool Proposals::roll_back(const std::string& phase, const std::string& reason) {
 void Proposals::note_fault(Fault fault, const std::string& why, const char* what_follows) {
     if (roll_back("propose", why)) return;
     if (faults_++ == 0) spdlog::warn("{}: {}", why, what_follows);
-    p_.context.report.proposer_faults += 1;
-    p_.context.report.proposer_breaches += fault == Fault::kContract ? 1 : 0;
+    p_.context.report.calls.proposer_faults += 1;
+    p_.context.report.calls.proposer_breaches += fault == Fault::kContract ? 1 : 0;
 }
 
 void Proposals::propose() {
@@ -49,7 +49,7 @@ void Proposals::propose() {
     Result<> done;
     if (draft_model_) done = draft_with_model(rows);
     else if (!rows.empty()) done = ask(rows);
-    if (draft_model_ || !rows.empty()) p_.context.report.propose_ns = p_.clock.now_ns() - start;
+    if (draft_model_ || !rows.empty()) p_.context.report.calls.propose_ns = p_.clock.now_ns() - start;
     if (!done) note_fault(Fault::kError, done.error(), "this step goes on without drafts");
 }
 
@@ -66,11 +66,11 @@ Result<> Proposals::draft_with_model(std::span<const DraftRow> rows) {
     const Result<> proposed = rows.empty() ? Result<>() : ask(rows);
     const Result<> followed = draft_model_->end();
     StepReport& report = p_.context.report;
-    report.draft_passes = draft_model_->work().passes;
-    report.draft_pass_tokens = draft_model_->work().tokens;
-    report.draft_pass_ns = draft_model_->work().ns;
+    report.drafts.passes = draft_model_->work().passes;
+    report.drafts.pass_tokens = draft_model_->work().tokens;
+    report.drafts.pass_ns = draft_model_->work().ns;
     for (Sequence* s : running)
-        p_.kv.tables().free_outside_window(s->table,
+        p_.kv.tables().free_outside_window(s->kv.table,
                                            std::min(draft_model_->computed_by_both(*s), p_.beams.needed_from(*s)));
     lingering_.release();
     return proposed ? followed : proposed;
@@ -124,7 +124,7 @@ void Proposals::observe(const Sequence& s, uint32_t verified, uint32_t accepted)
 }
 
 void Proposals::free_outside_window(Sequence& s) {
-    if (!draft_model_) p_.kv.tables().free_outside_window(s.table, std::min(s.computed, p_.beams.needed_from(s)));
+    if (!draft_model_) p_.kv.tables().free_outside_window(s.kv.table, std::min(s.computed, p_.beams.needed_from(s)));
 }
 
 void Proposals::finished(const Sequence& s) {
@@ -133,7 +133,7 @@ void Proposals::finished(const Sequence& s) {
             if (host::table_of<pb_proposer>(c).finished) host::call<&pb_proposer::finished>(c, s.id);
         });
     p_.drafts.erase(s);
-    if (s.table.held == 0) p_.draft_kv.erase(s);
+    if (s.kv.table.held == 0) p_.draft_kv.erase(s);
 }
 
 }  // namespace patchbay::engine

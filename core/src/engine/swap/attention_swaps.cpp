@@ -43,7 +43,7 @@ bool AttentionSwaps::roll_back(const std::string& phase, const std::string& reas
 }
 
 SwapPort::StepCall AttentionSwaps::call_of(const StepUse& use) {
-    const runner::CallTimes& times = context_.report.forward;
+    const runner::CallTimes& times = context_.report.calls.forward;
     return {"attention", use.planned, times.attention_plan + times.attention_append + times.attention_run};
 }
 

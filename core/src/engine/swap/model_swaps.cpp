@@ -96,7 +96,7 @@ void ModelSwaps::release_unused() {
 // `with` are then the weights that were in use.
 Result<> ModelSwaps::exchange(const host::Component& to, Loaded& with) {
     PB_CHECK(exchange_->use(to, *with.weights));
-    std::swap(p_.facts.model_identity, with.identity);
+    std::swap(p_.facts.model.identity, with.identity);
     p_.recomputation.recompute_all();
     return {};
 }
@@ -125,7 +125,7 @@ bool ModelSwaps::roll_back(const std::string& phase, const std::string& reason) 
 }
 
 SwapPort::StepCall ModelSwaps::call_of(const StepUse& use) {
-    return {"forward", use.planned, p_.context.report.forward.model_forward};
+    return {"forward", use.planned, p_.context.report.calls.forward.model_forward};
 }
 
 }  // namespace patchbay::engine

@@ -26,7 +26,7 @@ Result<> SamplerSwaps::fits(host::Component& c) const {
 Result<> SamplerSwaps::serves() {
     for (const auto& [id, s] : p_.sequences.all()) {
         PB_CHECK(port_.serves(s->request.sampling));
-        PB_CHECK(port_.accepts(s->params));
+        PB_CHECK(port_.accepts(s->sampling.params));
         if (const pb_sampling_params* const of_prompt = p_.prompt_logprobs.params_of(*s))
             PB_CHECK(port_.accepts(*of_prompt));
     }
@@ -77,7 +77,7 @@ Result<bool> KvPolicySwaps::warm_up(const host::Component& next) {
 SwapPort::StepCall KvPolicySwaps::call_of(const StepUse& use) {
     port_.update();
     const StepReport& report = context_.report;
-    return {"choose", use.planned, report.kv_update_ns + report.kv_choose_ns};
+    return {"choose", use.planned, report.calls.kv_update_ns + report.calls.kv_choose_ns};
 }
 
 }  // namespace patchbay::engine

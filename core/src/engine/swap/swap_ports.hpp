@@ -18,7 +18,7 @@ class SchedulerSwaps final : public SwapPort {
     bool roll_back(const std::string& phase, const std::string& reason) override {
         return port_.roll_back(phase, reason);
     }
-    StepCall call_of(const StepUse& use) override { return {"plan", use.planned, context_.report.plan_ns}; }
+    StepCall call_of(const StepUse& use) override { return {"plan", use.planned, context_.report.calls.plan_ns}; }
 
   private:
     SchedulerPort& port_;
@@ -43,7 +43,7 @@ class SamplerSwaps final : public SwapPort {
     bool roll_back(const std::string& phase, const std::string& reason) override {
         return port_.roll_back(phase, reason);
     }
-    StepCall call_of(const StepUse& use) override { return {"sample", use.sampled, p_.context.report.sample_ns}; }
+    StepCall call_of(const StepUse& use) override { return {"sample", use.sampled, p_.context.report.calls.sample_ns}; }
 
   private:
     SamplerPort& port_;
@@ -63,7 +63,7 @@ class ProposerSwaps final : public SwapPort {
     }
     bool redoes_steps() const override { return false; } // the next step goes on without drafts
     StepCall call_of(const StepUse&) override {
-        return {"propose", proposals_.asked(), context_.report.propose_ns};
+        return {"propose", proposals_.asked(), context_.report.calls.propose_ns};
     }
 
   private:

@@ -31,7 +31,8 @@ void StepTrace::on_placed(std::span<const Placed> placed) {
     for (const Placed& p : placed) {
         const Sequence& s = *p.sequence;
         const bool decodes = s.outputs() + s.placeholders > 0 && p.rows >= p.tokens; // else it recomputes
-        items_.push_back({s.id, s.group, p.tokens, s.cached_tokens, s.preemptions, s.request.arrival_ns, decodes});
+        items_.push_back({s.id, s.group, p.tokens, s.record.cached_tokens, s.record.preemptions, s.request.arrival_ns,
+                          decodes});
     }
 }
 
@@ -52,18 +53,21 @@ void StepTrace::on_end(const StepReport& report) {
 }
 
 void StepTrace::write_step(const StepReport& r) {
-    Json args = {{"tokens", r.prefill_tokens + r.decode_tokens}, {"prefill", r.prefill_tokens},
-                 {"decode", r.decode_tokens}, {"sequences", items_.size()}};
-    if (r.preemptions > 0) args["preemptions"] = r.preemptions;
-    if (r.trimmed > 0) args["trimmed"] = r.trimmed;
+    Json args = {{"tokens", r.work.prefill_tokens + r.work.decode_tokens}, {"prefill", r.work.prefill_tokens},
+                 {"decode", r.work.decode_tokens}, {"sequences", items_.size()}};
+    if (r.preemption.preemptions > 0) args["preemptions"] = r.preemption.preemptions;
+    if (r.work.trimmed > 0) args["trimmed"] = r.work.trimmed;
     if (!r.sync_reason.empty() && r.sync_reason != "off") args["waited for the step before"] = r.sync_reason;
-    if (r.graph_replayed) args["graph"] = {{"tokens", r.graph_size}, {"padding", r.padded_tokens}};
-    else args["no graph"] = r.graph_miss;
-    if (r.drafted_tokens > 0) args["drafts"] = {{"verified", r.drafted_tokens}, {"accepted", r.accepted_tokens}};
+    if (r.graph.replayed) args["graph"] = {{"tokens", r.graph.size}, {"padding", r.graph.padded_tokens}};
+    else args["no graph"] = r.graph.miss;
+    if (r.drafts.drafted_tokens > 0)
+        args["drafts"] = {{"verified", r.drafts.drafted_tokens}, {"accepted", r.drafts.accepted_tokens}};
     file_->span(kSteps, "step " + std::to_string(r.step), r.start_ns, r.end_ns, args);
-    file_->counter(kEngine, "requests", r.end_ns, {{"running", r.running_requests}, {"waiting", r.waiting_requests}});
-    file_->counter(kEngine, "pages", r.end_ns, {{"used", r.used_pages}, {"cached", r.cached_pages}});
-    file_->counter(kEngine, "tokens of a step", r.end_ns, {{"prefill", r.prefill_tokens}, {"decode", r.decode_tokens}});
+    file_->counter(kEngine, "requests", r.end_ns,
+                   {{"running", r.queues.running_requests}, {"waiting", r.queues.waiting_requests}});
+    file_->counter(kEngine, "pages", r.end_ns, {{"used", r.kv.used_pages}, {"cached", r.kv.cached_pages}});
+    file_->counter(kEngine, "tokens of a step", r.end_ns,
+                   {{"prefill", r.work.prefill_tokens}, {"decode", r.work.decode_tokens}});
 }
 
 // The phases of a step follow one another. Calls lie at the beginning of the phase that makes them.
@@ -75,16 +79,16 @@ void StepTrace::write_phases(const StepReport& r) {
             if (took_ns > 0) file_->span(kCalls, name, begin_ns, begin_ns + took_ns, nullptr);
             return begin_ns + took_ns;
         };
-        if (phase == Phase::kPlan) call("scheduler: plan", at, r.plan_ns);
+        if (phase == Phase::kPlan) call("scheduler: plan", at, r.calls.plan_ns);
         if (phase == Phase::kSample)
-            call("sampler: sample", at, r.sample_ns - std::min(r.sample_ns, r.forward.sampler));
-        if (phase == Phase::kCommit) call("proposer: propose", at, r.propose_ns);
+            call("sampler: sample", at, r.calls.sample_ns - std::min(r.calls.sample_ns, r.calls.forward.sampler));
+        if (phase == Phase::kCommit) call("proposer: propose", at, r.calls.propose_ns);
         if (phase == Phase::kRun) {
-            uint64_t next = call("attention: plan", at, r.forward.attention_plan);
-            next = call("model: forward", next, r.forward.model_forward);
-            next = call("device: launch of a graph", next, r.forward.device_launch);
-            next = call("sampler: on the device", next, r.forward.sampler);
-            call("device: end_step", next, r.forward.device_end);
+            uint64_t next = call("attention: plan", at, r.calls.forward.attention_plan);
+            next = call("model: forward", next, r.calls.forward.model_forward);
+            next = call("device: launch of a graph", next, r.calls.forward.device_launch);
+            next = call("sampler: on the device", next, r.calls.forward.sampler);
+            call("device: end_step", next, r.calls.forward.device_end);
         }
         if (r.phase_ns[i] > 0) file_->span(kPhases, name_of(phase), at, at + r.phase_ns[i], nullptr);
         at += r.phase_ns[i];

@@ -12,15 +12,15 @@ namespace patchbay::engine {
 class EngineMetrics {
   public:
     EngineMetrics(metrics::Metrics&, const EngineFacts&, const std::string& version);
-    ~EngineMetrics();
+    ~EngineMetrics(); // what is about the present ends with the engine; counters and histograms go on with the next one
 
     void on_request(RequestId, uint64_t arrival_ns, uint32_t prompt_tokens, uint32_t n = 1); // before its first step
     void on_output(const RequestOutput&);
     void on_step(const StepReport&);
 
   private:
-    struct Series;
-    std::unique_ptr<Series> series_;
+    struct Parts;
+    std::unique_ptr<Parts> parts_;
 };
 
 // What plugins count themselves, beside the engine's. Must outlive the engine.

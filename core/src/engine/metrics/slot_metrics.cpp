@@ -1,14 +1,14 @@
-#include "engine/slot_metrics.hpp"
+#include "engine/metrics/slot_metrics.hpp"
 
 #include <patchbay/abi.h>
 
 #include <string_view>
 
+#include "engine/metrics/seconds.hpp"
 #include "engine/swap/swap_slot.hpp"
 
 namespace patchbay::engine {
 namespace {
-
 
 const char* outcome_of(host::SwapState state) {
     if (state == host::SwapState::kCommitted) return "committed";
@@ -19,29 +19,29 @@ const char* outcome_of(host::SwapState state) {
 
 using Report = const StepReport&;
 const std::array<SlotMetrics::TimedCall, 12> SlotMetrics::kCalls = {{
-    {"scheduler", "plan", [](Report r) { return r.plan_ns; }},
-    {"sampler", "sample", [](Report r) { return r.sample_ns; }},
-    {"proposer", "propose", [](Report r) { return r.propose_ns; }},
-    {"kv_policy", "update", [](Report r) { return r.kv_update_ns; }},
-    {"kv_policy", "choose", [](Report r) { return r.kv_choose_ns; }},
-    {"model", "forward", [](Report r) { return r.forward.model_forward; }},
-    {"attention", "plan", [](Report r) { return r.forward.attention_plan; }},
-    {"attention", "append_kv", [](Report r) { return r.forward.attention_append; }},
-    {"attention", "run", [](Report r) { return r.forward.attention_run; }},
-    {"device", "begin_step", [](Report r) { return r.forward.device_begin; }},
-    {"device", "graph_launch", [](Report r) { return r.forward.device_launch; }},
-    {"device", "end_step", [](Report r) { return r.forward.device_end; }},
+    {"scheduler", "plan", [](Report r) { return r.calls.plan_ns; }},
+    {"sampler", "sample", [](Report r) { return r.calls.sample_ns; }},
+    {"proposer", "propose", [](Report r) { return r.calls.propose_ns; }},
+    {"kv_policy", "update", [](Report r) { return r.calls.kv_update_ns; }},
+    {"kv_policy", "choose", [](Report r) { return r.calls.kv_choose_ns; }},
+    {"model", "forward", [](Report r) { return r.calls.forward.model_forward; }},
+    {"attention", "plan", [](Report r) { return r.calls.forward.attention_plan; }},
+    {"attention", "append_kv", [](Report r) { return r.calls.forward.attention_append; }},
+    {"attention", "run", [](Report r) { return r.calls.forward.attention_run; }},
+    {"device", "begin_step", [](Report r) { return r.calls.forward.device_begin; }},
+    {"device", "graph_launch", [](Report r) { return r.calls.forward.device_launch; }},
+    {"device", "end_step", [](Report r) { return r.calls.forward.device_end; }},
 }};
 
 const std::array<SlotMetrics::FaultCount, 8> SlotMetrics::kFaults = {{
-    {"scheduler", "error", [](Report r) { return r.plan_faults - r.plan_breaches; }},
-    {"scheduler", "contract", [](Report r) { return r.plan_breaches; }},
-    {"sampler", "logits", [](Report r) { return r.sampler_faults - r.sampler_breaches; }},
-    {"sampler", "contract", [](Report r) { return r.sampler_breaches; }},
-    {"proposer", "error", [](Report r) { return r.proposer_faults - r.proposer_breaches; }},
-    {"proposer", "contract", [](Report r) { return r.proposer_breaches; }},
-    {"kv_policy", "error", [](Report r) { return r.kv_policy_faults - r.kv_policy_breaches; }},
-    {"kv_policy", "contract", [](Report r) { return r.kv_policy_breaches; }},
+    {"scheduler", "error", [](Report r) { return r.calls.plan_faults - r.calls.plan_breaches; }},
+    {"scheduler", "contract", [](Report r) { return r.calls.plan_breaches; }},
+    {"sampler", "logits", [](Report r) { return r.calls.sampler_faults - r.calls.sampler_breaches; }},
+    {"sampler", "contract", [](Report r) { return r.calls.sampler_breaches; }},
+    {"proposer", "error", [](Report r) { return r.calls.proposer_faults - r.calls.proposer_breaches; }},
+    {"proposer", "contract", [](Report r) { return r.calls.proposer_breaches; }},
+    {"kv_policy", "error", [](Report r) { return r.calls.kv_policy_faults - r.calls.kv_policy_breaches; }},
+    {"kv_policy", "contract", [](Report r) { return r.calls.kv_policy_breaches; }},
 }};
 
 SlotMetrics::SlotMetrics(metrics::Metrics& all, const std::vector<host::Identity>& at_first) : all_(all) {
@@ -63,7 +63,7 @@ void SlotMetrics::on_step(Report r) {
         if (const uint64_t ns = calls_[i] ? kCalls[i].ns(r) : 0) calls_[i]->Observe(seconds(ns));
     for (size_t i = 0; i < kFaults.size(); ++i)
         if (faults_[i]) faults_[i]->Increment(kFaults[i].count(r));
-    if (chosen_evictions_) chosen_evictions_->Increment(r.chosen_evictions);
+    if (chosen_evictions_) chosen_evictions_->Increment(r.kv.chosen_evictions);
 }
 
 void SlotMetrics::on_swap(const host::SwapRecord& r) {

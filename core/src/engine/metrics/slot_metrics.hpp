@@ -12,8 +12,6 @@
 
 namespace patchbay::engine {
 
-inline double seconds(uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
-
 class SlotMetrics {
   public:
     SlotMetrics(metrics::Metrics&, const std::vector<host::Identity>& at_first);

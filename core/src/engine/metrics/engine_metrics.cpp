@@ -1,0 +1,69 @@
+#include "engine/metrics/engine_metrics.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "engine/metrics/draft_metrics.hpp"
+#include "engine/metrics/grammar_metrics.hpp"
+#include "engine/metrics/graph_metrics.hpp"
+#include "engine/metrics/kv_metrics.hpp"
+#include "engine/metrics/preemption_metrics.hpp"
+#include "engine/metrics/queue_metrics.hpp"
+#include "engine/metrics/rank_metrics.hpp"
+#include "engine/metrics/request_metrics.hpp"
+#include "engine/metrics/slot_metrics.hpp"
+#include "engine/metrics/step_metrics.hpp"
+
+namespace patchbay::engine {
+
+struct EngineMetrics::Parts {
+    // Of a simulation: in virtual time, which every series says, as rates over wall time mean nothing.
+    Parts(metrics::Metrics& m, const EngineFacts& facts)
+        : in_virtual_time(facts.simulated ? m.labelled({{"time", "virtual"}}) : nullptr),
+          all(in_virtual_time ? *in_virtual_time : m), ranks(all, facts.ranks), slots(all, facts.plugins),
+          graphs(all, facts.graphs) {
+        if (std::ranges::any_of(facts.plugins, [](const host::Identity& p) { return p.kind == "proposer"; }))
+            drafts.emplace(all, facts.draft.model.empty() ? DraftsBy::kProposer : DraftsBy::kDraftModel);
+    }
+
+    const std::unique_ptr<metrics::Metrics> in_virtual_time;
+    metrics::Metrics& all;
+    RankMetrics ranks;
+    SlotMetrics slots;
+    QueueMetrics queues{all};
+    StepMetrics steps{all};
+    KvMetrics kv{all};
+    PreemptionMetrics preemption{all};
+    GrammarMetrics grammars{all};
+    GraphMetrics graphs;
+    std::optional<DraftMetrics> drafts; // none: there is no proposer
+    RequestMetrics requests{all};
+};
+
+EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, const std::string& version)
+    : parts_(std::make_unique<Parts>(m, facts)) {
+    m.gauge("patchbay_build_info", {{"version", version}}).Set(1);
+}
+
+EngineMetrics::~EngineMetrics() = default;
+
+void EngineMetrics::on_request(RequestId id, uint64_t arrival_ns, uint32_t prompt_tokens, uint32_t n) {
+    parts_->requests.on_request(id, arrival_ns, prompt_tokens, n);
+}
+
+void EngineMetrics::on_output(const RequestOutput& out) { parts_->requests.on_output(out); }
+
+void EngineMetrics::on_step(const StepReport& r) {
+    Parts& p = *parts_;
+    p.slots.on_step(r);
+    p.queues.on_step(r.queues, r.work.admitted);
+    p.steps.on_step(r);
+    p.kv.on_step(r.kv);
+    p.preemption.on_step(r.preemption);
+    p.grammars.on_step(r.grammars);
+    if (r.work.scheduled_seqs == 0) return; // nothing was dispatched, and nothing drafted
+    p.graphs.on_step(r.graph, r.work.scheduled_tokens);
+    if (p.drafts) p.drafts->on_step(r.drafts);
+}
+
+}  // namespace patchbay::engine

@@ -1,0 +1,24 @@
+// Metrics of the KV pages and the prefix cache. Part of EngineMetrics.
+#pragma once
+#include <array>
+
+#include "engine/step_report.hpp"
+#include "metrics/catalogue.hpp"
+
+namespace patchbay::engine {
+
+class KvMetrics {
+  public:
+    explicit KvMetrics(metrics::Metrics&);
+    ~KvMetrics(); // what is about the present ends with the engine
+    void on_step(const KvReport&);
+
+  private:
+    prometheus::Gauge &used_, &cached_, &free_;
+    std::array<prometheus::Gauge*, kv::kGroupKinds> group_pages_; // by kind
+    prometheus::Gauge &utilisation_, &fragmentation_, &watermark_;
+    prometheus::Counter &evictions_, &prefix_queries_, &prefix_hits_, &page_copies_;
+    prometheus::Histogram& residency_;
+};
+
+}  // namespace patchbay::engine
