@@ -62,6 +62,63 @@ class DraftModel {
     pb_runner_facts facts_ = patchbay::sized<pb_runner_facts>();
 };
 
+namespace detail {
+
+// Drafts below `min` are not made: those that are, were drawn from the others. False: this one is none.
+inline bool restrict_to_probable(std::span<float> from, int32_t token, float min) {
+    if (min <= 0) return true;
+    if (from[static_cast<size_t>(token)] < min) return false;
+    double left = 0;
+    for (float& p : from) {
+        if (p < min) p = 0;
+        left += p;
+    }
+    for (float& p : from) p = static_cast<float>(p / left);
+    return true;
+}
+
+}  // namespace detail
+
+// What a model found beside the tokens of a chain, nearly as likely: where branches of a tree leave it.
+class DraftBranches {
+  public:
+    void clear() {
+        others_.clear();
+        likely_ = 0;
+    }
+
+    // The chain goes on with `token`. others: the likeliest tokens there, it may be one of them; −1: none.
+    void note(size_t place, int32_t token, float logprob, std::span<const int32_t> others,
+              std::span<const float> logprobs, float min_probability) {
+        for (size_t k = 0; k < others.size(); ++k)
+            if (others[k] >= 0 && others[k] != token && std::exp(logprobs[k]) >= min_probability)
+                others_.push_back({likely_ + logprobs[k], place, others[k]});
+        likely_ += logprob;
+    }
+
+    // Calls f(path) for each, the likeliest first: the chain as far as the place, and the other token. keeps_rest: and
+    // then what the chain goes on with, since no guess knows of the one before it.
+    template <class F>
+    void each_path(const std::vector<int32_t>& chain, bool keeps_rest, F&& f) {
+        std::ranges::stable_sort(others_, [](const Other& a, const Other& b) { return a.logprob > b.logprob; });
+        for (const Other& other : others_) {
+            std::vector<int32_t> path = chain;
+            if (!keeps_rest || other.place >= path.size()) path.resize(other.place + 1);
+            path[other.place] = other.token;
+            f(path);
+        }
+    }
+
+  private:
+    struct Other {     // than the chain's token
+        float logprob; // of the path up to it
+        size_t place;
+        int32_t token;
+    };
+    std::vector<Other> others_;
+    float likely_ = 0; // log-probability of the chain
+};
+
 // Chains of what a model finds, token by token, for all sequences at once; where the host verifies trees, with branches
 // to what it found nearly as likely. Every proposer that drafts so has the keys
 // model(), kDtype, kQuantization, kLoadFormat, kMinProbability, kSimulatedAcceptance.
@@ -99,19 +156,19 @@ class DraftChains {
     // Returns how many chains ended because a draft was not probable enough.
     uint32_t propose(ProposeBatch& batch) {
         chains_.resize(batch.size());
-        others_.resize(batch.size());
-        likely_.assign(batch.size(), 0);
+        branches_.resize(batch.size());
         going_.clear();
         for (uint32_t i = 0; i < batch.size(); ++i) {
             chains_[i].clear();
-            others_[i].clear();
+            branches_[i].clear();
             if (most(batch, i) > 0) going_.push_back(i);
         }
         uint32_t doubts = 0;
         while (!going_.empty()) doubts += extend(batch);
         for (uint32_t i = 0; i < batch.size(); ++i) {
             if (!chains_[i].empty()) batch.propose(i, chains_[i]);
-            add_branches(batch, i);
+            branches_[i].each_path(chains_[i], facts().layer_count == 0,
+                                   [&](const std::vector<int32_t>& path) { batch.add_path(i, path); });
         }
         return doubts;
     }
@@ -154,9 +211,12 @@ class DraftChains {
         for (size_t r = 0; r < going_.size(); ++r) {
             const uint32_t i = going_[r];
             if (tokens_[r] < 0) continue;
-            note_others(i, r, top);
+            if (top > 0)
+                branches_[i].note(chains_[i].size(), tokens_[r], logprobs_[r],
+                                  std::span(top_tokens_).subspan(r * top, top),
+                                  std::span(top_logprobs_).subspan(r * top, top), min_probability_);
             const std::span<float> from = std::span(probs_).subspan(drawn ? r * vocab : 0, drawn ? vocab : 0);
-            const bool doubted = drawn ? !restrict_to_probable(from, tokens_[r])
+            const bool doubted = drawn ? !detail::restrict_to_probable(from, tokens_[r], min_probability_)
                                        : !logprobs_.empty() && std::exp(logprobs_[r]) < min_probability_;
             if (doubted) {
                 doubts += 1;
@@ -170,51 +230,10 @@ class DraftChains {
         return doubts;
     }
 
-    // What row r of the pass found beside its token, for branches of the batch's row i.
-    void note_others(uint32_t i, size_t r, uint32_t top) {
-        if (top == 0) return;
-        for (size_t k = r * top; k < (r + 1) * top; ++k)
-            if (top_tokens_[k] >= 0 && top_tokens_[k] != tokens_[r] && std::exp(top_logprobs_[k]) >= min_probability_)
-                others_[i].push_back({likely_[i] + top_logprobs_[k], chains_[i].size(), top_tokens_[k]});
-        likely_[i] += logprobs_[r];
-    }
-
-    // The likeliest: the chain as far as the place, the other token, and where no guess knows of the one before it what
-    // the chain goes on with.
-    void add_branches(ProposeBatch& batch, uint32_t i) {
-        std::ranges::stable_sort(others_[i], [](const Other& a, const Other& b) { return a.logprob > b.logprob; });
-        for (const Other& other : others_[i]) {
-            std::vector<int32_t> path = chains_[i];
-            if (facts().layer_count > 0 || other.place >= path.size()) path.resize(other.place + 1);
-            path[other.place] = other.token;
-            batch.add_path(i, path);
-        }
-    }
-
-    // Drafts below min_probability are not made: those that are, were drawn from the others. False: this one is none.
-    bool restrict_to_probable(std::span<float> from, int32_t token) const {
-        if (min_probability_ <= 0) return true;
-        if (from[static_cast<size_t>(token)] < min_probability_) return false;
-        double left = 0;
-        for (float& p : from) {
-            if (p < min_probability_) p = 0;
-            left += p;
-        }
-        for (float& p : from) p = static_cast<float>(p / left);
-        return true;
-    }
-
-    struct Other { // than the chain's token
-        float logprob; // of the path up to it
-        size_t place;
-        int32_t token;
-    };
-
     float min_probability_;
     DraftModel model_;
     std::vector<std::vector<int32_t>> chains_; // by row of the batch
-    std::vector<std::vector<Other>> others_;   // likewise
-    std::vector<float> likely_;                // likewise: log-probability of the chain
+    std::vector<DraftBranches> branches_;      // likewise
     std::vector<uint32_t> going_;              // rows that may get another draft
     std::vector<pb_runner_row> rows_;
     std::vector<int32_t> tokens_, top_tokens_;
