@@ -2,6 +2,10 @@
 // the other, with all that is before it computed by the same one.
 #include <gmock/gmock.h>
 
+#include <set>
+#include <utility>
+
+#include "kv/cache_events.hpp"
 #include "paths.hpp"
 #include "service/engine_thread.hpp"
 #include "swap/checkpoint_fixture.hpp"
@@ -47,6 +51,35 @@ TEST(ModelSwap, ThereAndBackAgainManyTimesLosesNoRequest) {
     for (const auto& [id, count] : s.endings) EXPECT_EQ(count, 1u);
     for (const host::SwapRecord& r : records(s.steps))
         EXPECT_TRUE(r.state == SwapState::kOnProbation || r.state == SwapState::kCommitted) << r.text();
+}
+
+// A router that follows KV events sends prompts where their prefix is: the model that computed a block is in its name.
+TEST(ModelSwap, NamesBlocksAsAnEngineDoesThatWasMadeWithTheModel) {
+    const OtherCheckpoint other;
+    const auto first_blocks = [](Swapping& s) { // of the prompts that are asked from now on
+        std::set<std::pair<uint64_t, uint64_t>> keys;
+        s.engine->on_kv_events([&keys](std::span<const kv::CacheEvent> events, uint64_t) {
+            for (const kv::CacheEvent& e : events)
+                if (e.kind == kv::CacheEvent::Kind::kStored && e.first) keys.emplace(e.key.high, e.key.low);
+        });
+        ask(s, 1, 3);
+        s.run();
+        s.engine->on_kv_events({});
+        return keys;
+    };
+    config::EngineConfig c = demo_engine(demo_path());
+    c.engine.max_num_seqs = 1; // the others wait, and the scheduler is told what is cached of them
+    Swapping first(c), made_with_other(demo_engine(other.path()));
+    const auto of_first = first_blocks(first), of_other = first_blocks(made_with_other);
+    ASSERT_FALSE(of_first.empty());
+    EXPECT_NE(of_first, of_other);
+    ask(first, 1, 3);
+    first.step();
+    const auto swap = first.swap(kModel, {other.path(), {}});
+    first.run();
+    ASSERT_EQ(swap->record().state, SwapState::kCommitted) << swap->record().text();
+    ASSERT_TRUE(first.engine->reset_prefix_cache());
+    EXPECT_EQ(first_blocks(first), of_other);
 }
 
 TEST(ModelSwap, IsRefusedToAModelThatKeepsOtherKv) {

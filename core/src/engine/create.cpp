@@ -246,7 +246,10 @@ Result<> Engine::Builder::describe() {
     f.isa = runner.device().info.isa;
     f.model.architecture = parts_->model.architecture;
     f.model.weight_dtype = runner.weights().form;
+    f.model.dtype = execution::dtype_word(parts_->model.weights.dtype);
     f.kv.dtype = runner::text_of(parts_->model.kv_dtypes);
+    f.kv.layout = kv.layers().binding().layout_tag();
+    f.kv.watermark = c_.engine.watermark;
     f.model.identity = parts_->identity;
     f.tensor_parallel_size = c_.engine.tensor_parallel_size;
     f.ranks = rank_names_;
@@ -266,11 +269,8 @@ std::unique_ptr<kv::KvCache> Engine::Builder::make_kv() const {
     const EngineFacts& f = state_->facts;
     const runner::ModelRunner& runner = local_->runner();
     const auto caching = c_.engine.enable_prefix_caching ? kv::PrefixCaching::kOn : kv::PrefixCaching::kOff;
-    auto out = std::make_unique<kv::KvCache>(
-        f.kv.num_blocks, f.kv.block_size, caching,
-        parts_->identity + "/" + f.model.weight_dtype + "/" + execution::dtype_word(parts_->model.weights.dtype) + "/" +
-            runner.kv().layers().binding().layout_tag() + "/" + f.draft.model,
-        runner.kv().grouping().groups, runner.kv().host_pages().slots());
+    auto out = std::make_unique<kv::KvCache>(f.kv.num_blocks, f.kv.block_size, caching, f.kv_identity(),
+                                             runner.kv().grouping().groups, runner.kv().host_pages().slots());
     if (c_.engine.zero_freed_blocks) out->copies().zero_freed();
     return out;
 }

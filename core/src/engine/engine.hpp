@@ -36,6 +36,7 @@ namespace patchbay::engine {
 
 struct ModelFacts {
     std::string architecture, identity, weight_dtype;
+    std::string dtype;                // of weights that are not quantised
     uint32_t vocab_size = 0;
     uint32_t hidden_size = 0;         // of embeddings; 0: the model gives none
     uint64_t weight_bytes = 0;
@@ -50,6 +51,8 @@ struct KvFacts {
     double padding = 0;               // share of a typical sequence's pages that nothing uses
     std::string prefix_caching;       // on, off, or why it is off
     std::string dtype;
+    std::string layout;               // of pages, as attention names it
+    double watermark = 0;             // share of blocks kept free when admitting, at first
 };
 
 struct GraphFacts {
@@ -75,6 +78,11 @@ struct EngineFacts { // automatic choices, for the record
     uint32_t tensor_parallel_size = 0;
     bool synthetic_acceptance = false; // drafts are accepted by given rates: texts are not the model's
     bool simulated = false; // the device computes nothing: times are what it charges, tokens are synthetic
+
+    // What KV hangs on beside the tokens: that of engines with the same one is the same.
+    std::string kv_identity() const {
+        return model.identity + "/" + model.weight_dtype + "/" + model.dtype + "/" + kv.layout + "/" + draft.model;
+    }
 };
 
 class SwapControl;

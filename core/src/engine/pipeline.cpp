@@ -8,7 +8,7 @@ Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> kv_cac
                    host::KvPolicy kv_policy)
     : common(in), cache(common, std::move(kv_cache), std::move(kv_policy)), sequences(in, common, *cache.kv),
       scheduling(common, *cache.kv, sequences), sampling(in, common), drafts(in, common, *cache.kv, sequences),
-      placement(common, *cache.kv, sequences, scheduling, sampling),
+      placement(in, common, *cache.kv, sequences, scheduling, sampling),
       batches(in, common, *cache.kv, sequences, sampling, drafts),
       proposals({common.settings, common.config.speculative, in.facts.model.vocab_size, in.facts.max_model_len,
                  sequences.all, *cache.kv, sequences.beams, sampling.constraints, drafts.verification, drafts.records,

@@ -33,13 +33,13 @@ DraftParts::DraftParts(const PipelineInputs& in, CommonParts& c, kv::KvCache& kv
     : verification(c.config.speculative, in.facts.model.vocab_size, records),
       branches(c.settings, kv, records, s.draft_kv, c.context) {}
 
-PlacementParts::PlacementParts(CommonParts& c, kv::KvCache& kv, SequenceParts& s, SchedulingParts& scheduling,
-                               SamplingParts& sampling)
+PlacementParts::PlacementParts(const PipelineInputs& in, CommonParts& c, kv::KvCache& kv, SequenceParts& s,
+                               SchedulingParts& scheduling, SamplingParts& sampling)
     : preemption({c.settings, s.all, kv, scheduling.admission, scheduling.hints, s.beams, s.draft_kv, c.executor,
                   c.context}),
       placement({c.settings, s.all, kv, scheduling.admission, scheduling.scheduler, scheduling.hints, s.siblings,
                  s.beams, preemption, scheduling.pressure, sampling.prompt_logprobs, s.draft_kv, c.context}),
-      recomputation(s.all, kv, scheduling.hints, preemption) {}
+      recomputation(s.all, kv, scheduling.hints, preemption, in.facts) {}
 
 BatchParts::BatchParts(const PipelineInputs& in, CommonParts& c, kv::KvCache& kv, SequenceParts& s,
                        SamplingParts& sampling, DraftParts& drafts)
@@ -64,7 +64,7 @@ SwapParts::SwapParts(const PipelineInputs& in, CommonParts& c, CacheParts& cache
     : scheduler(scheduling.scheduler, c.context),
       sampler(sampling.sampler, {s.all, sampling.prompt_logprobs, c.executor, c.config.speculative, c.context}),
       proposer(proposals, c.context), kv_policy(cache.policy, s.all, c.context),
-      attention(c.executor, placement.recomputation, c.clock, c.context, c.journal),
+      attention(in.facts, c.executor, placement.recomputation, c.clock, c.context, c.journal),
       model({c.config, in.facts, c.executor, placement.recomputation, c.clock, c.context, c.journal}),
       all({c.config.swap, {&scheduler, &sampler, &proposer, &kv_policy, &attention, &model}, c.journal, c.context,
            c.clock}) {}

@@ -88,7 +88,8 @@ struct DraftParts {
 };
 
 struct PlacementParts {
-    PlacementParts(CommonParts&, kv::KvCache&, SequenceParts&, SchedulingParts&, SamplingParts&);
+    PlacementParts(const PipelineInputs&, CommonParts&, kv::KvCache&, SequenceParts&, SchedulingParts&,
+                   SamplingParts&);
 
     Preemption preemption;
     Placement placement;

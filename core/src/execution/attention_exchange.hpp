@@ -1,6 +1,7 @@
 // The attention of what computes, exchanged between two steps of which none is in flight.
 #pragma once
 #include <memory>
+#include <string>
 
 #include "base/result.hpp"
 #include "host/component.hpp"
@@ -17,6 +18,7 @@ class AttentionExchange {
     // The one before it stays bound until forget(), so that a failure changes nothing and it can come back. True: it
     // can read the pages that the one before it has written.
     virtual Result<bool> use(const host::Component&) = 0;
+    virtual std::string layout() const = 0; // of pages, as the current one names it
     virtual void forget() = 0; // the one before the current one
     virtual void end() = 0;    // nothing is computed any more
 };

@@ -1,6 +1,7 @@
 // Attention and model of this rank's runner, as swaps exchange them.
 #pragma once
 #include <memory>
+#include <string>
 
 #include "execution/attention_exchange.hpp"
 #include "execution/model_exchange.hpp"
@@ -13,6 +14,7 @@ class LocalAttention : public AttentionExchange {
     std::unique_ptr<host::Component> give() override { return runner_.attention().give(); }
     Result<> check(host::Component& c) override { return runner_.attention().check(c); }
     Result<bool> use(const host::Component& c) override { return runner_.attention().use(c); }
+    std::string layout() const override { return runner_.kv().layers().binding().layout_tag(); }
     void forget() override { runner_.attention().forget(); }
     void end() override { runner_.attention().end(); }
 

@@ -118,10 +118,13 @@ Result<> PrefixCache::reset() {
     if (const uint32_t used = pages_.pool().used(); used > 0)
         return fail(StatusCode::kUnavailable,
                     "cannot reset the prefix cache: " + std::to_string(used) + " blocks are in use");
-    forget_all();
+    pages_.forget_all();
     return {};
 }
 
-void PrefixCache::forget_all() { pages_.forget_all(); }
+void PrefixCache::start_over(std::string_view root) {
+    root_ = root_key(root);
+    pages_.forget_all();
+}
 
 }  // namespace patchbay::kv

@@ -47,7 +47,9 @@ class PrefixCache {
     BlockId page_of(const BlockTable&, size_t block, size_t group, std::span<const int32_t> of) const;
 
     Result<> reset();  // refused while blocks are in use
-    void forget_all(); // whatever is in use: nothing that was computed so far can be found
+    // Whatever is in use: nothing that was computed so far can be found, and from now on `root` identifies KV. No
+    // prompt may be watched.
+    void start_over(std::string_view root);
 
   private:
     struct Prefix {

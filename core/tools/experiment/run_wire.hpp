@@ -130,12 +130,12 @@ void fields(A& a, engine::RequestOutput& o) { // without what only people read
 }
 template <class A>
 void fields(A& a, engine::ModelFacts& f) { // without its work
-    a(f.architecture, f.identity, f.weight_dtype, f.vocab_size, f.hidden_size, f.weight_bytes);
+    a(f.architecture, f.identity, f.weight_dtype, f.dtype, f.vocab_size, f.hidden_size, f.weight_bytes);
 }
 template <class A>
 void fields(A& a, engine::KvFacts& f) {
     a(f.num_blocks, f.block_size, f.groups, f.state_groups, f.bytes, f.page_bytes, f.swap_pages, f.padding,
-      f.prefix_caching, f.dtype);
+      f.prefix_caching, f.dtype, f.layout, f.watermark);
 }
 template <class A>
 void fields(A& a, engine::GraphFacts& f) {

@@ -193,6 +193,22 @@ host::SwapRecord swap_to_sjf(host::SwapState state, const char* phase = "") {
     return r;
 }
 
+TEST(EngineMetricsTest, ACallThatTookTooLongCountsForWhoMadeIt) {
+    Scrape s;
+    StepReport report;
+    report.calls.plan_ns = 1'000'000;
+    report.swaps = {swap_to_sjf(host::SwapState::kOnProbation)};
+    s.engine.on_step(report);
+    report.calls.plan_ns = 2'000'000'000;
+    report.swaps = {swap_to_sjf(host::SwapState::kRolledBack, "time")}; // at the end of the step that it planned
+    s.engine.on_step(report);
+    report.calls.plan_ns = 1'000'000;
+    report.swaps.clear();
+    s.engine.on_step(report);
+    s.expect("patchbay_plugin_call_seconds_sum{call=\"plan\",kind=\"scheduler\",plugin=\"sjf\"} 2.001");
+    s.expect("patchbay_plugin_call_seconds_sum{call=\"plan\",kind=\"scheduler\",plugin=\"fcfs\"} 0.001");
+}
+
 TEST(EngineMetricsTest, ASwapMovesWhoIsInTheSlotAndWhomCallsAreCountedFor) {
     using host::SwapState;
     Scrape s;
@@ -211,7 +227,7 @@ TEST(EngineMetricsTest, ASwapMovesWhoIsInTheSlotAndWhomCallsAreCountedFor) {
     s.expect("patchbay_plugin_swap_pause_seconds_count{kind=\"scheduler\"} 1");
     s.expect("patchbay_plugin_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"5e-06\"} 1");
     s.expect("patchbay_plugin_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"2e-06\"} 0");
-    report.swaps = {swap_to_sjf(SwapState::kRolledBack, "plan")};
+    report.swaps = {swap_to_sjf(SwapState::kRolledBack, "plan")}; // its predecessor planned in its place
     s.engine.on_step(report);
     s.expect(info("fcfs", "aa", "1"));
     s.expect(info("sjf", "ff", "0"));

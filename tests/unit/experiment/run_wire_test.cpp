@@ -13,8 +13,8 @@ static_assert(sizeof(engine::ScheduledWork) == 36 && sizeof(engine::QueueReport)
 static_assert(sizeof(engine::KvReport) == 104 && sizeof(engine::PreemptionReport) == 72);
 static_assert(sizeof(engine::DraftReport) == 168 && sizeof(engine::GrammarReport) == 48);
 static_assert(sizeof(engine::CallReport) == 136 && sizeof(engine::GraphReport) == 56);
-static_assert(sizeof(engine::ModelFacts) == 168 && sizeof(engine::KvFacts) == 112);
-static_assert(sizeof(engine::EngineFacts) == 480);
+static_assert(sizeof(engine::ModelFacts) == 200 && sizeof(engine::KvFacts) == 152);
+static_assert(sizeof(engine::EngineFacts) == 552);
 
 RunRecord record() {
     RunRecord run;

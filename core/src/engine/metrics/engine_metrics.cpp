@@ -21,7 +21,7 @@ struct EngineMetrics::Parts {
     Parts(metrics::Metrics& m, const EngineFacts& facts)
         : in_virtual_time(facts.simulated ? m.labelled({{"time", "virtual"}}) : nullptr),
           all(in_virtual_time ? *in_virtual_time : m), ranks(all, facts.ranks), slots(all, facts.plugins),
-          graphs(all, facts.graphs) {
+          kv(all, facts.kv), preemption(all, facts.kv), graphs(all, facts.graphs) {
         if (std::ranges::any_of(facts.plugins, [](const host::Identity& p) { return p.kind == "proposer"; }))
             drafts.emplace(all, facts.draft.model.empty() ? DraftsBy::kProposer : DraftsBy::kDraftModel);
     }
@@ -32,8 +32,8 @@ struct EngineMetrics::Parts {
     SlotMetrics slots;
     QueueMetrics queues{all};
     StepMetrics steps{all};
-    KvMetrics kv{all};
-    PreemptionMetrics preemption{all};
+    KvMetrics kv;
+    PreemptionMetrics preemption;
     GrammarMetrics grammars{all};
     GraphMetrics graphs;
     std::optional<DraftMetrics> drafts; // none: there is no proposer

@@ -11,7 +11,7 @@ double ratio(uint64_t part, uint64_t all) {
 
 }  // namespace
 
-KvMetrics::KvMetrics(metrics::Metrics& m)
+KvMetrics::KvMetrics(metrics::Metrics& m, const KvFacts& at_load)
     : used_(m.gauge("patchbay_kv_pages", {{"state", "used"}})),
       cached_(m.gauge("patchbay_kv_pages", {{"state", "cached"}})),
       free_(m.gauge("patchbay_kv_pages", {{"state", "free"}})),
@@ -24,7 +24,10 @@ KvMetrics::KvMetrics(metrics::Metrics& m)
       prefix_queries_(m.counter("patchbay_prefix_query_tokens_total")),
       prefix_hits_(m.counter("patchbay_prefix_hit_tokens_total")),
       page_copies_(m.counter("patchbay_kv_page_copies_total")),
-      residency_(m.histogram("patchbay_kv_block_residency_seconds")) {}
+      residency_(m.histogram("patchbay_kv_block_residency_seconds")) {
+    free_.Set(at_load.num_blocks);
+    watermark_.Set(at_load.watermark);
+}
 
 KvMetrics::~KvMetrics() {
     for (prometheus::Gauge* now : {&used_, &cached_, &free_, &utilisation_, &fragmentation_, &watermark_}) now->Set(0);

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 
+#include "engine/engine.hpp"
 #include "engine/step_report.hpp"
 #include "metrics/catalogue.hpp"
 
@@ -9,7 +10,7 @@ namespace patchbay::engine {
 
 class KvMetrics {
   public:
-    explicit KvMetrics(metrics::Metrics&);
+    KvMetrics(metrics::Metrics&, const KvFacts& at_load);
     ~KvMetrics(); // what is about the present ends with the engine
     void on_step(const KvReport&);
 

@@ -9,7 +9,7 @@ constexpr double kSecond = 1e9; // ns
 
 }  // namespace
 
-PreemptionMetrics::PreemptionMetrics(metrics::Metrics& m)
+PreemptionMetrics::PreemptionMetrics(metrics::Metrics& m, const KvFacts& at_load)
     : recomputed_(m.counter("patchbay_preemptions_total", {{"how", "recompute"}})),
       swapped_(m.counter("patchbay_preemptions_total", {{"how", "swap"}})),
       tokens_(m.counter("patchbay_preempted_tokens_total")),
@@ -18,6 +18,7 @@ PreemptionMetrics::PreemptionMetrics(metrics::Metrics& m)
       used_pages_(m.gauge("patchbay_kv_swap_pages", {{"state", "used"}})),
       free_pages_(m.gauge("patchbay_kv_swap_pages", {{"state", "free"}})),
       page_copy_(m.gauge("patchbay_kv_swap_page_seconds")), token_(m.gauge("patchbay_computed_token_seconds")) {
+    free_pages_.Set(at_load.swap_pages);
     for (size_t i = 0; i < kSwapFallbacks; ++i)
         fallbacks_[i] = &m.counter("patchbay_kv_swap_fallbacks_total",
                                    {{"reason", std::string(name_of(static_cast<SwapFallback>(i)))}});

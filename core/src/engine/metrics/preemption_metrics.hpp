@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 
+#include "engine/engine.hpp"
 #include "engine/step_report.hpp"
 #include "metrics/catalogue.hpp"
 
@@ -9,7 +10,7 @@ namespace patchbay::engine {
 
 class PreemptionMetrics {
   public:
-    explicit PreemptionMetrics(metrics::Metrics&);
+    PreemptionMetrics(metrics::Metrics&, const KvFacts& at_load);
     ~PreemptionMetrics(); // what is about the present ends with the engine
     void on_step(const PreemptionReport&);
 

@@ -9,11 +9,11 @@ void Recomputation::recompute_all() {
     const std::vector<Sequence*> all(running.begin(), running.end()); // beams leave together
     for (auto s = all.rbegin(); s != all.rend(); ++s) // each goes before all that wait
         if ((*s)->place == Place::kRunning) preemption_.compute_anew(**s);
-    kv_.prefixes().forget_all();
+    hints_.forget_all();
+    kv_.prefixes().start_over(facts_.kv_identity());
     for (const auto& [id, s] : sequences_.all()) {
-        if (s->kv.swapped.empty()) continue;
-        kv_.swap().drop(s->kv.swapped);
-        hints_.refresh(*s);
+        if (!s->kv.swapped.empty()) kv_.swap().drop(s->kv.swapped);
+        if (s->place == Place::kWaiting) hints_.refresh(*s);
     }
 }
 

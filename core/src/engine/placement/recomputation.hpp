@@ -1,22 +1,26 @@
 // What becomes of sequences when no KV is good for anything any more, because what computes it was exchanged: all wait,
 // before those that came later, and are computed anew from their tokens. Nothing is cached.
 #pragma once
+#include "engine/engine.hpp"
 #include "engine/placement/preemption.hpp"
 
 namespace patchbay::engine {
 
 class Recomputation {
   public:
-    Recomputation(Sequences& sequences, kv::KvCache& kv, PrefixHints& hints, Preemption& preemption)
-        : sequences_(sequences), kv_(kv), hints_(hints), preemption_(preemption) {}
+    Recomputation(Sequences& sequences, kv::KvCache& kv, PrefixHints& hints, Preemption& preemption,
+                  const EngineFacts& facts)
+        : sequences_(sequences), kv_(kv), hints_(hints), preemption_(preemption), facts_(facts) {}
 
-    void recompute_all(); // between steps, or after a step that failed
+    // Between steps, or after a step that failed. The facts say by then what KV is made of.
+    void recompute_all();
 
   private:
     Sequences& sequences_;
     kv::KvCache& kv_;
     PrefixHints& hints_;
     Preemption& preemption_;
+    const EngineFacts& facts_;
 };
 
 }  // namespace patchbay::engine

@@ -44,6 +44,12 @@ void PrefixHints::forget(const Sequence& s) {
     slots_.erase(at);
 }
 
+void PrefixHints::forget_all() {
+    for (const Sequence* s : watched_)
+        if (s) forget(*s);
+    watched_at_ = kNever;
+}
+
 // The first ones in the queue; they take the places of sequences further back.
 void PrefixHints::choose_watched() {
     const auto queue = sequences_.waiting().records();

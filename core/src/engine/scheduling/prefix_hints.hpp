@@ -20,6 +20,7 @@ class PrefixHints {
     void refresh_siblings(RequestId request);  // that wait and can no longer count on one that runs
     void update();                             // of all that events since the last time have changed
     void forget(const Sequence&);              // it no longer waits
+    void forget_all();                         // until the next update(): prefixes get other identities
 
     std::span<const TokenId> findable(const Sequence&) const; // tokens whose KV it may take from the prefix cache
 
@@ -34,7 +35,8 @@ class PrefixHints {
     const BeamSearches& beams_;
     std::array<const Sequence*, kv::PrefixWatch::kMaxPrompts> watched_{}; // by slot
     std::unordered_map<RequestId, size_t> slots_;
-    uint64_t watched_at_ = 0; // by the queue's count of changes
+    static constexpr uint64_t kNever = ~0ull;
+    uint64_t watched_at_ = kNever; // by the queue's count of changes
 };
 
 }  // namespace patchbay::engine

@@ -4,10 +4,10 @@
 
 namespace patchbay::engine {
 
-AttentionSwaps::AttentionSwaps(execution::Executor& executor, Recomputation& recomputation, const Clock& clock,
-                               StepContext& context, SwapJournal& journal)
-    : exchange_(executor.attention()), recomputation_(recomputation), context_(context), journal_(journal),
-      slot_("attention", host::UnreadState::kStartsEmpty, clock) {
+AttentionSwaps::AttentionSwaps(EngineFacts& facts, execution::Executor& executor, Recomputation& recomputation,
+                               const Clock& clock, StepContext& context, SwapJournal& journal)
+    : facts_(facts), exchange_(executor.attention()), recomputation_(recomputation), context_(context),
+      journal_(journal), slot_("attention", host::UnreadState::kStartsEmpty, clock) {
     if (!exchange_) return;
     auto first = exchange_->give();
     const host::Identity identity = host::Registry::identity(*first);
@@ -26,7 +26,7 @@ Result<> AttentionSwaps::takes_swaps() const {
 void AttentionSwaps::enter() {
     const Result<bool> reads_pages = exchange_->use(slot_.current());
     bound_ = reads_pages ? Result<>() : reads_pages.failure();
-    if (reads_pages && !*reads_pages) recomputation_.recompute_all();
+    if (reads_pages && !*reads_pages) recompute_all();
 }
 
 // What it has written on probation may be wrong, if it could not compute.
@@ -36,10 +36,15 @@ bool AttentionSwaps::roll_back(const std::string& phase, const std::string& reas
         if (const auto back = exchange_->use(*slot_.previous()); !back) // it is bound still
             spdlog::error("attention: {}", back.error());
         exchange_->forget();
-        recomputation_.recompute_all();
+        recompute_all();
     }
     journal_.note(slot_.roll_back(context_.step, phase, reason));
     return true;
+}
+
+void AttentionSwaps::recompute_all() {
+    facts_.kv.layout = exchange_->layout();
+    recomputation_.recompute_all();
 }
 
 SwapPort::StepCall AttentionSwaps::call_of(const StepUse& use) {

@@ -10,7 +10,7 @@ namespace patchbay::engine {
 
 class AttentionSwaps final : public SwapPort {
   public:
-    AttentionSwaps(execution::Executor&, Recomputation&, const Clock&, StepContext&, SwapJournal&);
+    AttentionSwaps(EngineFacts&, execution::Executor&, Recomputation&, const Clock&, StepContext&, SwapJournal&);
     ~AttentionSwaps() override; // nothing is computed any more
 
     host::Slot& slot() override { return slot_; }
@@ -25,6 +25,9 @@ class AttentionSwaps final : public SwapPort {
     StepCall call_of(const StepUse&) override;
 
   private:
+    void recompute_all();
+
+    EngineFacts& facts_;
     execution::AttentionExchange* const exchange_; // null: it cannot be exchanged
     Recomputation& recomputation_;
     StepContext& context_;

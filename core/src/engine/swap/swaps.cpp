@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "engine/swap/phases.hpp"
+
 namespace patchbay::engine {
 namespace {
 
@@ -82,7 +84,7 @@ void Swaps::end_step(SwapPort& port, const SwapPort::StepUse& use) {
     if (!port.slot().previous()) return; // that call has failed
     const Deadline deadline = deadline_of(port.slot().current(), p_.settings);
     if (deadline.ms > 0 && call.ns > deadline.ms * 1'000'000) {
-        port.roll_back("time", std::string(call.name) + " took " + std::to_string(call.ns / 1'000'000) +
+        port.roll_back(kTimePhase, std::string(call.name) + " took " + std::to_string(call.ns / 1'000'000) +
                                    " ms, more than " + deadline.key + " of " + std::to_string(deadline.ms));
         return;
     }
