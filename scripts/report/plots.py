@@ -25,6 +25,7 @@ plt.rcParams.update(
         "font.family": "DejaVu Sans",
         "font.size": 9,
         "text.color": INK,
+        "text.parse_math": False,  # a $ of a name is no formula
         "axes.labelcolor": MUTED,
         "axes.edgecolor": GHOST,
         "axes.linewidth": 0.8,

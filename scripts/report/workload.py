@@ -11,7 +11,7 @@ from pathlib import Path
 
 def draw(data: dict, out: Path) -> None:
     import numpy as np
-    from matplotlib.ticker import FuncFormatter, PercentFormatter
+    from matplotlib.ticker import FuncFormatter, LogFormatter, PercentFormatter
 
     from plots import BASELINE, INK, MUTED, PALETTE, plt
 
@@ -37,6 +37,7 @@ def draw(data: dict, out: Path) -> None:
                 ax.plot(np.maximum(series["quantiles"], 1), shares, color=colour, label=series["name"], linewidth=1.6)
             ax.set_xscale("log")
             ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+            ax.xaxis.set_minor_formatter(LogFormatter())  # the default one writes formulas
             ax.yaxis.set_major_formatter(PercentFormatter(1))
             ax.set_xlabel(f"{data['lengths'][0]['unit']} at most")
             ax.set_ylabel("requests")

@@ -24,6 +24,7 @@ import page  # noqa: E402
 import plots  # noqa: E402
 import results  # noqa: E402
 import sweeps  # noqa: E402
+import workload  # noqa: E402
 
 QUESTION = 'Is <b>one</b> & "two" quicker?'
 EXPERIMENT = f"""
@@ -146,6 +147,10 @@ class Report(unittest.TestCase):
 
     def test_texts_of_the_experiment_are_no_html(self):
         self.assertNotIn("<b>one</b>", self.html)
+
+    def test_dollars_in_a_name_are_no_formula(self):
+        html = page.page(results.read(self.changed("UPDATE variant SET name = '$_$' WHERE id = 1")))
+        self.assertIn("$_$: effective configuration", html)
 
     def test_latencies_are_those_of_the_tokens(self):
         data = results.read(self.database)
@@ -440,6 +445,16 @@ class TracePlot(unittest.TestCase):
                                    env={**os.environ, "PATCHBAY_PYTHON": sys.executable}, capture_output=True, text=True)
             self.assertIn("expected .svg, .png or .pdf", wrong.stderr)
             self.assertEqual(wrong.returncode, 1)
+
+    def test_shows_names_and_numbers_as_they_are(self):
+        data = {"name": "a$_$b", "requests": 6, "known_tokens": 0, "rates": [], "classes": [{"name": "$_$", "requests": 6}],
+                "lengths": [{"name": "prompt", "unit": "tokens", "quantiles": [5, 9, 16]}]}
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(plots.plt.rcParams, {"svg.fonttype": "none"}):
+            workload.draw(data, Path(folder) / "t.svg")
+            text = (Path(folder) / "t.svg").read_text()
+        for shown in (">a$_$b: 6 requests<", ">$_$<", ">6<"):
+            self.assertIn(shown, text)
+        self.assertNotIn("mathdefault", text)
 
 
 SWEEP = f"""
