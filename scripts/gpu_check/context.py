@@ -1,4 +1,5 @@
 """Where a stage of scripts/gpu-check works, and how it runs a command there."""
+import contextlib
 import dataclasses
 import glob
 import os
@@ -62,14 +63,29 @@ class Context:
     def nvcc(self):
         return shutil.which("nvcc", path=self.environment("nvcc").get("PATH")) or "nvcc"
 
+    def file(self, name):
+        return os.path.join(self.work, name)
+
     def write(self, name, text):
         """A file of the work folder; its path."""
-        path = os.path.join(self.work, name)
+        path = self.file(name)
         if not self.dry_run:
             os.makedirs(self.work, exist_ok=True)
             with open(path, "w") as file:
                 file.write(text)
         return path
+
+    def end(self, process):
+        """Ends a command with all that it started."""
+        try:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(self.patience)
+        except (subprocess.TimeoutExpired, ProcessLookupError):
+            pass
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
     def call(self, name, command, check=True):
         """Runs a command, its output in a log; gives the output."""
@@ -85,13 +101,8 @@ class Context:
                                        start_new_session=True)
             try:
                 code = process.wait(self.left())
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGTERM)
-                try:
-                    process.wait(self.patience)
-                except subprocess.TimeoutExpired:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
+            except BaseException:  # Ctrl-C too, which the command's own session does not get
+                self.end(process)
                 raise
         with open(log, errors="replace") as file:
             text = file.read()

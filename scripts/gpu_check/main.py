@@ -11,19 +11,24 @@ from gpu_check import bundle
 from gpu_check.context import Context
 from gpu_check.stages import STAGES
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MAX_TRIES = 2  # calls that may cut a stage off which does not go on where it was
 
 
 def arguments(about):
+    """Folders are the caller's, wherever the stages run; defaults are of this tree."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bundle", metavar="DIR", help="make the bundle of third-party files, and stop")
+    parser.add_argument("--bundle", metavar="DIR", type=os.path.abspath,
+                        help="make the bundle of third-party files, and stop")
     parser.add_argument("--programs", action="store_true",
                         help="of --bundle: the programs of a build with the CUDA device, so that nothing is built there")
-    parser.add_argument("--build", metavar="DIR", default="build/release", help="a finished build, for --bundle")
-    parser.add_argument("--with", metavar="DIR", dest="bundled", help="use this bundle (default: the system's packages)")
-    parser.add_argument("--work", metavar="DIR", default="build/gpu-check",
+    parser.add_argument("--build", metavar="DIR", type=os.path.abspath, default=os.path.join(ROOT, "build/release"),
+                        help="a finished build, for --bundle (default: build/release)")
+    parser.add_argument("--with", metavar="DIR", dest="bundled", type=os.path.abspath,
+                        help="use this bundle (default: the system's packages)")
+    parser.add_argument("--work", metavar="DIR", type=os.path.abspath, default=os.path.join(ROOT, "build/gpu-check"),
                         help="where it builds, and keeps what has passed (default: build/gpu-check)")
-    parser.add_argument("--out", metavar="DIR", default=os.environ.get("OUT"),
+    parser.add_argument("--out", metavar="DIR", type=os.path.abspath, default=os.environ.get("OUT") or None,
                         help="where results.json, results.md and logs.tar.gz go after every stage (default: the "
                              "environment's OUT, else --work)")
     parser.add_argument("--minutes", type=float, default=8.5, help="that a call takes at most")
@@ -31,7 +36,8 @@ def arguments(about):
                         help="run this stage, passed or not, whatever became of those that it needs")
     parser.add_argument("--fresh", action="store_true", help="forget what has passed")
     parser.add_argument("--dry-run", action="store_true", help="print what would run")
-    parser.add_argument("--packages", metavar="DIR", help="Python packages with nvidia/ in it: cuBLAS, NCCL")
+    parser.add_argument("--packages", metavar="DIR", type=os.path.abspath,
+                        help="Python packages with nvidia/ in it: cuBLAS, NCCL")
     return parser.parse_args()
 
 
@@ -164,21 +170,18 @@ class Check:
 
 def main(about):
     args = arguments(about)
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    os.chdir(root)
+    os.chdir(ROOT)
     if args.bundle:
         make = bundle.make_programs if args.programs else bundle.make
-        make(root, args.build, args.bundle)
+        make(ROOT, args.build, args.bundle)
         return 0
     unknown = set(args.only or ()) - {s.name for s in STAGES}
     if unknown:
         print(f"gpu-check: no stage {', '.join(sorted(unknown))}; there are {', '.join(s.name for s in STAGES)}")
         return 2
-    work = os.path.abspath(args.work)
-    results = {"stages": {}} if args.fresh else load(os.path.join(work, "results.json"))
-    context = Context(root, work, args.bundled and os.path.abspath(args.bundled), args.packages,
-                      time.monotonic() + 60 * args.minutes, args.dry_run)
-    check = Check(args, context, os.path.abspath(args.out or work), results)
+    results = {"stages": {}} if args.fresh else load(os.path.join(args.work, "results.json"))
+    context = Context(ROOT, args.work, args.bundled, args.packages, time.monotonic() + 60 * args.minutes, args.dry_run)
+    check = Check(args, context, args.out or args.work, results)
     for stage in check.order():
         check.run(stage)
     if args.dry_run:

@@ -128,7 +128,7 @@ def conformance(name):
 
 def limits(context):
     text = context.call("limits", [context.program, "bench", "machine", "--device", "cuda", "--json"])
-    return None if context.dry_run else json_in(text)
+    return None if context.dry_run else texts.json_in(text)
 
 
 # Which tests a tool runs, in parts that each are done within a call.
@@ -156,10 +156,6 @@ def sanitizer(tool, part):
     return run
 
 
-def json_in(text):
-    return json.loads(text[text.index("{"):])
-
-
 def bench(name, model, batches, prompts, sampler="standard_cuda", **engine):
     """`patchbay bench model` as one would serve: graphs, steps in flight, sampling on the GPU."""
     def run(context):
@@ -176,7 +172,7 @@ engine: {{{', '.join(f'{k}: {v}' for k, v in keys.items())}}}
                                    prompts, "--output", "64", "--json"])
         if context.dry_run:
             return None
-        found = json_in(text)
+        found = texts.json_in(text)
         speeds = [f"{c['batch']} x {c['prompt']}: prefill {c['prefill']['tokens_per_second']:.0f}, decode "
                   f"{c['decode']['tokens_per_second']:.0f} tokens/s, {c['replayed']:.0%} by a graph, "
                   f"{c['in_flight']:.0%} in flight" for c in found["cases"]]
@@ -192,7 +188,7 @@ def bench_kernels(context):
     text = context.call("bench-kernels", [os.path.join(context.build, "bin", "bench_cuda_kernels")])
     if context.dry_run:
         return None
-    found = json_in(text)
+    found = texts.json_in(text)
     return {"summary": "; ".join(f"{k['name']}: {k['microseconds']:.1f} us" for k in found["kernels"]), **found}
 
 

@@ -38,6 +38,10 @@ def generated(context, name, engine, *options, model="demo-target", dtype="float
     return sorted(outputs, key=lambda o: o["prompt"])
 
 
+def json_in(text):
+    return json.loads(text[text.index("{"):])
+
+
 def ids(outputs):
     return [o["token_ids"] for o in outputs]
 
@@ -115,11 +119,31 @@ def batch_invariance(context):
     return "bf16 texts do not depend on the batch"
 
 
+def replayed(context, name):
+    """The share of decode steps that replay a graph by the configuration of that name."""
+    log = name + "-replayed"
+    text = context.call(log, [context.program, "bench", "model", "--model", context.file(name + ".yaml"), "--batch",
+                              str(len(PROMPTS)), "--prompt", "16", "--output", "32", "--repeats", "1", "--json"])
+    if context.dry_run:
+        return None
+    share = json_in(text)["cases"][0]["replayed"]
+    if not share > 0:
+        raise RuntimeError(f"no step replays a graph (logs/{log}.log)")
+    return share
+
+
 def graphs(context):
-    outputs = {f"graphs-{mode.lower()}": generated(context, f"graphs-{mode.lower()}", on_cuda(cudagraph_mode=mode))
-               for mode in ("NONE", "FULL_DECODE_ONLY", "FULL")}
+    """The same texts without graphs and with those that steps do replay."""
+    outputs, shares = {}, []
+    for mode in ("NONE", "FULL_DECODE_ONLY", "FULL"):
+        name = f"graphs-{mode.lower()}"
+        outputs[name] = generated(context, name, on_cuda(cudagraph_mode=mode))
+        if mode != "NONE":
+            shares.append(replayed(context, name))
     expect_same(outputs, "the texts depend on cudagraph_mode")
-    return "the same texts with and without graphs"
+    if context.dry_run:
+        return None
+    return f"the same texts with and without graphs, which {min(shares):.0%} of decode steps replay"
 
 
 def sampling(context):

@@ -148,6 +148,40 @@ class Calls(unittest.TestCase):
             with self.assertRaises(subprocess.TimeoutExpired):
                 there.call("stays", ["sh", "-c", command])
 
+    def test_an_interrupted_call_leaves_no_command(self):
+        there = context.Context(self.out, self.work, None, None, deadline=time.monotonic() + 60, dry_run=False, patience=5)
+        begun = []
+
+        def interrupt(process, *_):
+            if process not in begun:  # the first wait; those of the end are real
+                begun.append(process)
+                raise KeyboardInterrupt
+            return wait(process, *_)
+        wait = subprocess.Popen.wait
+        with mock.patch.object(subprocess.Popen, "wait", interrupt), self.assertRaises(KeyboardInterrupt):
+            there.call("stays", ["sh", "-c", "sleep 1000 & sleep 1000"])
+        with self.assertRaises(ProcessLookupError):  # the command and what it started
+            for _ in range(100):
+                os.killpg(begun[0].pid, 0)
+                time.sleep(0.1)
+
+    def test_folders_are_those_of_the_caller(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def call(*options):
+                return subprocess.run([SOURCE / "scripts/gpu-check", *options], cwd=folder, capture_output=True, text=True)
+            folder = os.path.realpath(folder)
+            shown = call("--dry-run", "--work", "w", "--packages", "p")
+            self.assertIn(f"ninja -C {folder}/w/build ", shown.stdout)
+            self.assertIn(f"PATCHBAY_NVIDIA_PACKAGES={folder}/p\n", shown.stdout)
+            refused = call("--bundle", "b", "--programs", "--build", "nothing")
+            self.assertIn(f"{folder}/nothing has no ", refused.stderr)
+            self.addCleanup(os.chdir, os.getcwd())
+            os.chdir(folder)
+            with mock.patch.object(sys, "argv", ["gpu-check", "--with", "b", "--out", "o", "--bundle", "c"]):
+                given = main.arguments("")
+            self.assertEqual([given.bundled, given.out, given.bundle], [f"{folder}/{name}" for name in "boc"])
+            self.assertEqual(given.work, str(SOURCE / "build/gpu-check"))
+
     def test_a_test_that_is_skipped_for_want_of_a_gpu_is_a_failure_there(self):
         there = mock.Mock(dry_run=False)
         there.call.return_value = "[  SKIPPED ] Cuda.Adds (0 ms)\n[  PASSED  ] 3 tests.\n"
@@ -341,6 +375,24 @@ class Commands(unittest.TestCase):
         self.says(self.outputs((5, -1.0, {7: -1.0001}), (6, -0.5, {9: -3.0})),
                   self.outputs((7, -1.0, {5: -1.0001}), (8, -0.1, {1: -3.0})))
         self.assertIn("0 tokens", texts.agreement(self.there))
+
+    def test_graphs_that_no_step_replays_prove_nothing(self):
+        for name, shares in (("all", (1, 0.9)), ("none", (1, 0))):
+            for mode, share in zip(("FULL_DECODE_ONLY", "FULL"), shares):
+                (self.folder / f"{name}-{mode}.json").write_text(json.dumps({"cases": [{"replayed": share}]}))
+            self.says([], self.outputs((5, -1.0, {})))
+            (self.folder / "generate").unlink(missing_ok=True)
+            (self.folder / "work/build/bin/patchbay").rename(self.folder / "generate")
+            self.patchbay(f"""[ "$1" = generate ] && exec {self.folder}/generate "$@"
+case "$(cat "$4")" in
+*cudagraph_mode:\ FULL_DECODE_ONLY*) cat {self.folder}/{name}-FULL_DECODE_ONLY.json;;
+*cudagraph_mode:\ FULL*) cat {self.folder}/{name}-FULL.json;; esac
+""")
+            if name == "all":
+                self.assertIn("90% of decode steps", texts.graphs(self.there))
+            else:
+                with self.assertRaisesRegex(RuntimeError, "no step replays a graph .logs/graphs-full-replayed.log"):
+                    texts.graphs(self.there)
 
     def test_bf16_is_near_and_not_the_same(self):
         def story(*logprobs):
