@@ -12,17 +12,34 @@ Result<> needs_tokenizer(const text::Tokenizer* tokenizer, const char* what) {
     return {};
 }
 
-} // namespace
+// Texts of a trace become ids.
+Result<> tokenise(Trace& trace, const std::string& path, const text::Tokenizer& tokenizer) {
+    for (TraceRow& row : trace.rows) {
+        if (row.content != PromptContent::kText) continue;
+        const size_t text = row.first;
+        row.content = PromptContent::kIds;
+        row.first = trace.ids.size();
+        const TokenIds prompt = tokenizer.encode(trace.texts[text]);
+        if (prompt.empty()) return fail(path + ": a prompt has no tokens: '" + trace.texts[text].substr(0, 60) + "'");
+        trace.ids.insert(trace.ids.end(), prompt.begin(), prompt.end());
+        row.prompt_tokens = row.count = static_cast<uint32_t>(prompt.size());
+        if (!row.has_answer) continue;
+        const TokenIds answer = tokenizer.encode(trace.texts[text + 1]);
+        trace.ids.insert(trace.ids.end(), answer.begin(), answer.end());
+        row.output_tokens = static_cast<uint32_t>(answer.size());
+    }
+    trace.texts = std::vector<std::string>(); // {} would keep their memory
+    return {};
+}
+
+}  // namespace
 
 Result<PromptSource> PromptSource::open(const WorkloadSpec& spec, const text::Tokenizer* tokenizer,
                                         uint32_t vocab_size) {
     PromptSource s;
     s.spec_ = spec.prompts;
-    s.shared_ = spec.shared_prefixes;
-    for (uint32_t id = 0; id < vocab_size; ++id)
-        if (!tokenizer || (id < tokenizer->vocab_size() && !tokenizer->is_special(static_cast<text::TokenId>(id))))
-            s.plain_ids_.push_back(static_cast<text::TokenId>(id));
-    if (s.plain_ids_.empty()) return fail("workload: the tokenizer has only special tokens");
+    s.prefixes_ = PrefixSource(spec.shared_prefixes);
+    PB_TRY(s.random_, RandomIds::open(tokenizer, vocab_size));
     if (const auto* p = std::get_if<JsonlPrompts>(&spec.prompts)) {
         PB_CHECK(needs_tokenizer(tokenizer, "a file of prompts"));
         PB_TRY(const std::string file, read_input(p->path, s.files_));
@@ -43,10 +60,6 @@ Result<PromptSource> PromptSource::open(const WorkloadSpec& spec, const text::To
     } else {
         PB_CHECK(s.open_trace(std::get<TracePrompts>(spec.prompts), tokenizer));
     }
-    if (s.shared_.number > 0) {
-        s.prefix_lengths_ = std::make_shared<LengthSource>(s.shared_.tokens);
-        s.prefix_choice_ = std::make_shared<LengthSource>(ZipfLength{s.shared_.exponent, 1, s.shared_.number});
-    }
     return s;
 }
 
@@ -56,35 +69,15 @@ Result<> PromptSource::open_trace(const TracePrompts& given, const text::Tokeniz
     if (trace_.left_out > 0)
         notices_.push_back(std::to_string(trace_.left_out) + " entries of " + given.path.string() +
                            " hold no request (they failed, or have no answer) and are left out");
-    const auto vocabulary = static_cast<text::TokenId>(plain_ids_.back());
-    if (std::ranges::any_of(trace_.ids, [&](text::TokenId id) { return id > vocabulary; })) {
+    if (std::ranges::any_of(trace_.ids, [&](text::TokenId id) { return id > random_.largest(); })) {
         // Equal ids remain equal, so that prefixes that were shared still are.
-        for (text::TokenId& id : trace_.ids) id = plain_ids_[static_cast<size_t>(id) % plain_ids_.size()];
+        for (text::TokenId& id : trace_.ids) id = random_.folded(id);
         notices_.push_back("token ids of " + given.path.string() +
                            " are beyond the vocabulary: all are taken modulo its size, so that the text means nothing");
     }
     if (trace_.texts.empty()) return {};
     PB_CHECK(needs_tokenizer(tokenizer, "a trace of texts"));
-    return tokenise(given.path.string(), *tokenizer);
-}
-
-Result<> PromptSource::tokenise(const std::string& path, const text::Tokenizer& tokenizer) {
-    for (TraceRow& row : trace_.rows) {
-        if (row.content != PromptContent::kText) continue;
-        const size_t text = row.first;
-        row.content = PromptContent::kIds;
-        row.first = trace_.ids.size();
-        const TokenIds prompt = tokenizer.encode(trace_.texts[text]);
-        if (prompt.empty()) return fail(path + ": a prompt has no tokens: '" + trace_.texts[text].substr(0, 60) + "'");
-        trace_.ids.insert(trace_.ids.end(), prompt.begin(), prompt.end());
-        row.prompt_tokens = row.count = static_cast<uint32_t>(prompt.size());
-        if (!row.has_answer) continue;
-        const TokenIds answer = tokenizer.encode(trace_.texts[text + 1]);
-        trace_.ids.insert(trace_.ids.end(), answer.begin(), answer.end());
-        row.output_tokens = static_cast<uint32_t>(answer.size());
-    }
-    trace_.texts = std::vector<std::string>(); // {} would keep their memory
-    return {};
+    return tokenise(trace_, given.path.string(), *tokenizer);
 }
 
 std::vector<uint32_t> PromptSource::order(const Draws& draws) const {
@@ -121,19 +114,10 @@ void PromptSource::leave_unused(std::vector<bool> used, uint32_t most) {
     leave(trace_.rows);
 }
 
-void PromptSource::append_random(TokenIds& ids, const Draws& draws, Purpose purpose, uint64_t number,
-                                 uint32_t tokens) const {
-    PhiloxBlock block{};
-    for (uint32_t k = 0; k < tokens; ++k) {
-        if (k % 4 == 0) block = draws.bits(purpose, number, k / 4);
-        ids.push_back(plain_ids_[uint64_t{block[k % 4]} * plain_ids_.size() >> 32]);
-    }
-}
-
 void PromptSource::append_blocks(TokenIds& ids, const Draws& draws, const TraceRow& row, uint32_t tokens) const {
     for (uint32_t b = 0; b < row.count && ids.size() < tokens; ++b)
-        append_random(ids, draws, Purpose::kBlockIds, trace_.blocks[row.first + b],
-                      std::min(trace_.block_tokens, tokens - static_cast<uint32_t>(ids.size())));
+        random_.append(ids, draws, Purpose::kBlockIds, trace_.blocks[row.first + b],
+                       std::min(trace_.block_tokens, tokens - static_cast<uint32_t>(ids.size())));
 }
 
 TokenIds PromptSource::prompt(const Draws& draws, const std::vector<uint32_t>& order, uint32_t i, const TraceRow* row,
@@ -154,9 +138,9 @@ TokenIds PromptSource::prompt(const Draws& draws, const std::vector<uint32_t>& o
     } else if (row && row->content == PromptContent::kBlocks) {
         append_blocks(ids, draws, *row, tokens);
     } else if (row && row->content == PromptContent::kPrefix) {
-        append_random(ids, draws, Purpose::kPrefixIds, row->first, std::min(tokens, row->count));
+        random_.append(ids, draws, Purpose::kPrefixIds, row->first, std::min(tokens, row->count));
     }
-    append_random(ids, draws, Purpose::kPromptIds, i, tokens - static_cast<uint32_t>(ids.size()));
+    random_.append(ids, draws, Purpose::kPromptIds, i, tokens - static_cast<uint32_t>(ids.size()));
     return ids;
 }
 
@@ -167,23 +151,7 @@ TokenIds PromptSource::answer(const Draws& draws, uint32_t i, const TraceRow* ro
         const auto there = std::min<std::ptrdiff_t>(trace_.ids.end() - begin, row->output_tokens);
         ids.assign(begin, begin + std::min<std::ptrdiff_t>(tokens, there));
     }
-    append_random(ids, draws, Purpose::kAnswerIds, i, tokens - static_cast<uint32_t>(ids.size()));
-    return ids;
-}
-
-std::optional<uint32_t> PromptSource::prefix_of(const Draws& draws, uint32_t s) const {
-    if (shared_.number == 0 || draws.uniform(Purpose::kHasPrefix, s) > shared_.share) return std::nullopt;
-    return prefix_choice_->draw(draws, Purpose::kPrefixChoice, s);
-}
-
-uint32_t PromptSource::prefix_length(const Draws& draws, uint32_t s) const {
-    const auto k = prefix_of(draws, s);
-    return k ? prefix_lengths_->draw(draws, Purpose::kPrefixLength, *k) : 0;
-}
-
-TokenIds PromptSource::prefix(const Draws& draws, uint32_t s) const {
-    TokenIds ids;
-    if (const auto k = prefix_of(draws, s)) append_random(ids, draws, Purpose::kPrefixIds, *k, prefix_length(draws, s));
+    random_.append(ids, draws, Purpose::kAnswerIds, i, tokens - static_cast<uint32_t>(ids.size()));
     return ids;
 }
 

@@ -3,19 +3,18 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
 #include "experiment/draws.hpp"
 #include "experiment/input_files.hpp"
+#include "experiment/prefixes.hpp"
+#include "experiment/random_ids.hpp"
 #include "experiment/spec.hpp"
 #include "text/tokenizer.hpp"
 
 namespace patchbay::experiment {
-
-using TokenIds = std::vector<text::TokenId>;
 
 class PromptSource {
   public:
@@ -34,8 +33,8 @@ class PromptSource {
     // What answers it where no model does: the trace's answer, then random ids.
     TokenIds answer(const Draws&, uint32_t i, const TraceRow* row, uint32_t tokens) const;
     // The shared prefix that session s begins with; empty: none.
-    TokenIds prefix(const Draws&, uint32_t s) const;
-    uint32_t prefix_length(const Draws&, uint32_t s) const;
+    TokenIds prefix(const Draws& draws, uint32_t s) const { return prefixes_.tokens(draws, s, random_); }
+    uint32_t prefix_length(const Draws& draws, uint32_t s) const { return prefixes_.length(draws, s); }
 
     // Leaves the first `most` of a file's prompts or of the trace's rows that are not used; where all are, the first
     // ones with random tokens in their place. Requests of the same kind, that are none of the others.
@@ -46,19 +45,16 @@ class PromptSource {
 
   private:
     Result<> open_trace(const TracePrompts&, const text::Tokenizer*);
-    Result<> tokenise(const std::string& path, const text::Tokenizer&);
-    std::optional<uint32_t> prefix_of(const Draws&, uint32_t s) const; // none: the session has none
-    void append_random(TokenIds&, const Draws&, Purpose, uint64_t number, uint32_t tokens) const;
     void append_blocks(TokenIds&, const Draws&, const TraceRow&, uint32_t tokens) const;
 
     Prompts spec_;
-    SharedPrefixes shared_;
+    PrefixSource prefixes_;
+    RandomIds random_;
     std::vector<TokenIds> prompts_; // of a JSONL file
     TokenIds text_;                 // of a text file
-    TokenIds plain_ids_;            // ids that random prompts are made of
     Trace trace_;
     bool made_up_ = false; // of prompts and rows only the lengths are taken
-    std::shared_ptr<const LengthSource> lengths_, prefix_lengths_, prefix_choice_;
+    std::shared_ptr<const LengthSource> lengths_;
     std::vector<std::string> notices_;
     std::vector<InputFile> files_;
 };
