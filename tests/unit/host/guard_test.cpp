@@ -33,8 +33,8 @@ class GuardTest : public HostTest {
             clock_.advance_ns(1000);
             const auto report = e.step();
             if (!report) return report.error();
-            plan_faults_ += report->plan_faults;
-            proposer_faults_ += report->proposer_faults;
+            plan_faults_ += report->calls.plan_faults;
+            proposer_faults_ += report->calls.proposer_faults;
         }
         return "";
     }
