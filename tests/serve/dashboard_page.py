@@ -138,6 +138,10 @@ def main():
             # on probation: each client was between two requests just then
             assert "committed" in answer or "on probation" in answer, answer
             wait_for("plugin in its slot", lambda: "sjf" in (text_of(browser, "#plugins") or ""))
+            assert "fcfs" not in text_of(browser, "#plugins"), text_of(browser, "#plugins")
+            browser.run("(document.getElementById('settings').value = 'ageing=1, oops', 0)")
+            browser.click("#set")
+            wait_for("what was not understood", lambda: "'oops'" in (text_of(browser, "#answer") or ""))
             wait_for("line in the charts", lambda: browser.run("samples.length") > 12)
             if SCREENSHOT:
                 browser.screenshot(SCREENSHOT)
