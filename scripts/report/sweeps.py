@@ -82,6 +82,7 @@ def sweep_plot(r: Results, s: Sweep) -> str | None:
         return None
     by_id = {v.id: v for v in r.variants}
     figure, all_axes = plt.subplots(1, 2, figsize=(9.6, 3.8))
+    panels = []
     for axes, name, label in zip(all_axes, ("ttft_p99", "tpot_p99"), ("TTFT p99", "TPOT p99")):
         drawn = []
         for (line, points), colour in zip(s.lines.items(), PALETTE * 4):
@@ -97,9 +98,10 @@ def sweep_plot(r: Results, s: Sweep) -> str | None:
             axes.plot(x, y, "o-", color=colour, markersize=5, linewidth=1.6, label=line or None)
             for px, py, value in shown if colour == PALETTE[0] else []:  # of one line, as those of others lie near
                 axes.annotate(f"{value:g}", (px, py), xytext=(5, 5), textcoords="offset points", fontsize=7.5, color=MUTED)
-        if not drawn:
-            plt.close(figure)
-            return None
+        if not drawn:  # as TPOT of outputs of one token
+            axes.set_visible(False)
+            continue
+        panels.append(axes)
         if max(drawn) / min(drawn) > 20:
             axes.set_yscale("log")
         else:
@@ -110,8 +112,11 @@ def sweep_plot(r: Results, s: Sweep) -> str | None:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}" if v >= 10 else f"{v:g}"))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda ms, _: duration(ms)))
         axes.margins(x=0.08)
+    if not panels:
+        plt.close(figure)
+        return None
     if any(s.lines):
-        all_axes[0].legend(frameon=False, fontsize=8)
+        panels[0].legend(frameon=False, fontsize=8)
     figure.tight_layout(w_pad=2)
     return as_svg(figure)
 

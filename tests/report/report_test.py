@@ -1,5 +1,6 @@
 """The report against the database that it is made of: one that the program wrote, and changed copies of it."""
 
+import copy
 import os
 import re
 import shutil
@@ -515,6 +516,19 @@ class Sweep(unittest.TestCase):
                 sweeps.sweep_plot(self.data, sweep)
         throughput = [self.data.variants[v].metrics["output_throughput"].value for v in (0, 1, 2)]
         self.assertEqual(list(drawn[0][0]), throughput)
+
+    def test_a_curve_without_values_leaves_the_other(self):
+        def drawn(*without):
+            data = copy.deepcopy(self.data)
+            for variant in data.variants:
+                for name in without:
+                    variant.metrics[name].value = None
+            with mock.patch.object(Axes, "set_title", autospec=True) as title:
+                svg = sweeps.sweep_plot(data, data.sweep)
+            return svg is not None, [call.args[1] for call in title.call_args_list]
+        self.assertEqual(drawn("tpot_p99"), (True, ["TTFT p99"]))
+        self.assertEqual(drawn("ttft_p99"), (True, ["TPOT p99"]))
+        self.assertEqual(drawn("ttft_p99", "tpot_p99"), (False, []))
 
     def test_words_make_no_curve(self):
         self.assertFalse(sweeps.sweep_of({i: {"scheduler": s} for i, s in enumerate(("a", "b", "c"))}).lines)
