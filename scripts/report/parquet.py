@@ -4,11 +4,27 @@ Needs pyarrow (scripts/requirements-report.txt). `patchbay runs export --format 
 """
 
 import argparse
+import os
 import sqlite3
 import sys
+import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 ROWS = 100_000  # of a row group
+
+
+@contextmanager
+def replacing(out: Path):
+    """A file beside `out` that takes its place when it is whole; a device or a pipe is written to itself."""
+    if out.exists() and not out.is_file():
+        yield out
+        return
+    out = out.resolve()  # what a link leads to
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
+        part = Path(folder) / out.name
+        yield part
+        os.replace(part, out)
 
 
 def export(database: Path, table: str, out: Path) -> str | None:
@@ -24,10 +40,13 @@ def export(database: Path, table: str, out: Path) -> str | None:
         columns = [(row[1], kinds.get(row[2], pyarrow.string())) for row in db.execute(f'PRAGMA table_info("{table}")')]
         schema = pyarrow.schema(columns)
         rows = db.execute(f'SELECT * FROM "{table}"')
-        with pyarrow.parquet.ParquetWriter(out, schema, compression="zstd") as writer:
-            while some := rows.fetchmany(ROWS):
-                arrays = [pyarrow.array(column, kind) for column, (_, kind) in zip(zip(*some), columns)]
-                writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
+        try:
+            with replacing(out) as part, pyarrow.parquet.ParquetWriter(part, schema, compression="zstd") as writer:
+                while some := rows.fetchmany(ROWS):
+                    arrays = [pyarrow.array(column, kind) for column, (_, kind) in zip(zip(*some), columns)]
+                    writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
+        except pyarrow.ArrowException as error:
+            return f"cannot export table '{table}' of {database}: {error}"
     return None
 
 

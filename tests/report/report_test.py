@@ -1,6 +1,7 @@
 """The report against the database that it is made of: one that the program wrote, and changed copies of it."""
 
 import copy
+import importlib.util
 import os
 import re
 import shutil
@@ -429,6 +430,39 @@ class Report(unittest.TestCase):
             self.assertIn(why, done.stderr)
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         self.assertEqual(out.read_text(), "old")
+
+
+class Parquet(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.database, self.out = self.folder / "r.sqlite", self.folder / "t.parquet"
+        self.change("CREATE TABLE t (number INTEGER, name TEXT)", "INSERT INTO t VALUES (1, 'one'), (2, NULL)")
+
+    def change(self, *statements):
+        db = sqlite3.connect(self.database)
+        with db:
+            for statement in statements:
+                db.execute(statement)
+        db.close()
+
+    def export(self, out=None):
+        command = [sys.executable, "-B", SCRIPT / "parquet.py", self.database, "t", "--out", out or self.out]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    @unittest.skipUnless(importlib.util.find_spec("pyarrow"), "no pyarrow")
+    def test_a_table_that_cannot_be_written_leaves_the_file_before(self):
+        self.assertEqual(self.export().returncode, 0)
+        before = self.out.read_bytes()
+        self.change("INSERT INTO t VALUES ('many', 'three')")
+        for out in (self.out, self.folder / "new.parquet"):
+            done = self.export(out)
+            self.assertEqual(done.returncode, 1)
+            self.assertTrue(done.stderr.startswith("parquet: cannot export table 't' of "), done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+        self.assertEqual(self.out.read_bytes(), before)
+        self.assertEqual(sorted(file.name for file in self.folder.iterdir()), ["r.sqlite", "t.parquet"])
 
 
 class TracePlot(unittest.TestCase):
