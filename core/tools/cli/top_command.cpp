@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/flag_checks.hpp"
 #include "cli/print_error.hpp"
 #include "cli/running_engine.hpp"
 #include "top/top.hpp"
@@ -37,6 +38,7 @@ Result<serve::AdminAddress> metrics_address(std::string text) {
         return fail(StatusCode::kInvalid, "--metrics: got '" + given + "', expected HOST:PORT");
     out.host = text.substr(0, colon);
     if (out.host.front() == '[' && out.host.back() == ']') out.host = out.host.substr(1, out.host.size() - 2);
+    if (out.host.empty()) return fail(StatusCode::kInvalid, "--metrics: got '" + given + "', expected HOST:PORT");
     return out;
 }
 
@@ -65,7 +67,7 @@ void add_top_command(Commands& commands) {
     add_flags_of_running_engine(*app, std::shared_ptr<RunningEngineFlags>(o, &o->engine));
     app->add_option("--metrics", o->metrics, "HOST:PORT of any /metrics instead: to watch without control");
     app->add_option("--interval", o->interval, "seconds between two looks")
-        ->check(CLI::Range(kMinInterval, kMaxInterval))
+        ->check(within<double>(kMinInterval, kMaxInterval))
         ->capture_default_str();
     app->add_flag("--once", o->once, "print one look as text, after one interval, and end");
     app->footer(

@@ -1,6 +1,7 @@
 #include "top/engine_link.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <condition_variable>
 #include <filesystem>
@@ -20,6 +21,34 @@ double seconds_now() {
     static const RealClock clock;
     return static_cast<double>(clock.now_ns()) * 1e-9;
 }
+
+// Stopped with `outer`, or once the time is over.
+class TimeLimit {
+  public:
+    TimeLimit(const std::stop_token& outer, std::chrono::milliseconds limit)
+        : with_outer_(outer, Stop{source_}), timer_([this, limit](const std::stop_token& ended) {
+              std::mutex mutex;
+              std::unique_lock lock(mutex);
+              std::condition_variable_any asleep;
+              asleep.wait_for(lock, ended, limit, [] { return false; });
+              if (ended.stop_requested()) return;
+              over_ = true;
+              source_.request_stop();
+          }) {}
+
+    std::stop_token token() const { return source_.get_token(); }
+    bool over() const { return over_; }
+
+  private:
+    struct Stop {
+        std::stop_source& source;
+        void operator()() const { source.request_stop(); }
+    };
+    std::stop_source source_;
+    std::atomic<bool> over_ = false;
+    const std::stop_callback<Stop> with_outer_;
+    const std::jthread timer_;
+};
 
 // The body of an answer that is no refusal.
 Result<std::string> body_of(const Source& source, const std::string& method, const std::string& path,
@@ -50,9 +79,7 @@ Json body_of(const Order& order) {
     return {{"kind", order.kind}, {"plugin", plugin}, {"params", params}};
 }
 
-}  // namespace
-
-Result<Sample> take_sample(const Source& source, std::stop_token stop) {
+Result<Sample> sample_of(const Source& source, const std::stop_token& stop) {
     Sample out;
     PB_TRY(const std::string text, body_of(source, "GET", "/metrics", "", stop));
     out.scrape = metrics::Scrape(text);
@@ -61,8 +88,18 @@ Result<Sample> take_sample(const Source& source, std::stop_token stop) {
     out.at_seconds = seconds_now();
     out.address = source.address.text();
     if (source.routes == Source::Routes::kMetricsOnly) return out;
-    PB_TRY(out.status, json_of(source, "GET", "/status", "", std::move(stop)));
+    PB_TRY(out.status, json_of(source, "GET", "/status", "", stop));
     return out;
+}
+
+}  // namespace
+
+Result<Sample> take_sample(const Source& source, std::stop_token stop) {
+    const TimeLimit limit(stop, source.answer_limit);
+    auto taken = sample_of(source, limit.token());
+    if (taken || !limit.over()) return taken;
+    return fail("the engine on " + source.address.text() + " does not answer within " +
+                seconds_text(std::chrono::duration<double>(source.answer_limit).count()));
 }
 
 std::vector<SlotChoice> slot_choices(const Json& status, const Json& plugins) {

@@ -25,6 +25,7 @@ struct Source {
     // The engine that runs now, where the one at the address has ended: runs of an experiment follow one another.
     // Empty: only the one at the address is wanted.
     std::function<Result<serve::AdminAddress>()> find_next{};
+    std::chrono::milliseconds answer_limit{10'000}; // of one sample
 };
 
 struct Sample {

@@ -46,14 +46,26 @@ void wait_for_news(const Wakeup& wakeup, bool keys, int timeout_ms) {
     if (fds[1].revents & (POLLHUP | POLLERR)) was_ended = 1; // the terminal is gone
 }
 
+// The next sample, or why there is none. None: the program is to end.
+std::optional<Result<Sample>> next_look(const Wakeup& wakeup, EngineLink& link) {
+    while (!was_ended) {
+        EngineLink::News news = link.take_news();
+        if (news.sample) return *std::move(news.sample);
+        if (news.trouble) return fail(*news.trouble);
+        wait_for_news(wakeup, false, -1);
+    }
+    return std::nullopt;
+}
+
 class Live {
   public:
-    Live(const TopOptions& options, Sample first, std::unique_ptr<Terminal> terminal, const Wakeup& wakeup)
+    Live(const TopOptions& options, Sample first, std::unique_ptr<Terminal> terminal, const Wakeup& wakeup,
+         EngineLink& link)
         : wakeup_(wakeup), glyphs_(locale_is_utf8() ? unicode_glyphs() : ascii_glyphs()),
           terminal_(std::move(terminal)),
           screen_(options.source.routes == Source::Routes::kAdmin ? Screen::Control::kFull
                                                                   : Screen::Control::kWatchOnly),
-          link_(options.source, options.interval, wakeup) {
+          link_(link) {
         keep(std::move(first));
     }
 
@@ -106,26 +118,32 @@ class Live {
     std::string address_, trouble_;
     Screen screen_;
     std::optional<Order::What> wanted_; // the dialog that opens with the list of plugins
-    EngineLink link_;
+    EngineLink& link_;
 };
 
-Result<> print_plain(const TopOptions& options, Sample sample, const Wakeup& wakeup, std::ostream& out) {
+Result<> print_plain(const TopOptions& options, Sample sample, const Wakeup& wakeup, EngineLink& link,
+                     std::ostream& out) {
     constexpr PageSize kWide{100, 1000};
     const Glyphs& glyphs = locale_is_utf8() ? unicode_glyphs() : ascii_glyphs();
-    const std::string address = options.source.address.text();
     History history;
     history.add(sample.at_seconds, std::move(sample.scrape));
-    for (;;) {
-        wait_for_news(wakeup, false, static_cast<int>(options.interval.count()));
-        if (was_ended) return {};
-        PB_TRY(Sample next, take_sample(options.source));
-        history.add(next.at_seconds, std::move(next.scrape));
-        const View view{history, next.status, address, "", glyphs};
-        out << headline(view, kWide.columns).text() << "\n\n";
-        for (const Lines& page : {overview_page(view, kWide), plugins_page(view, kWide)})
-            for (const Line& line : page) out << line.text() << '\n';
-        if (!out.flush() || options.output == TopOptions::Output::kOnce) return {};
+    while (const auto news = next_look(wakeup, link)) {
+        const bool once = options.output == TopOptions::Output::kOnce;
+        if (!*news && once) return fail(news->error());
+        if (*news) {
+            sample = *std::move(*news);
+            history.add(sample.at_seconds, std::move(sample.scrape));
+        }
+        const View view{history, sample.status, sample.address, *news ? "" : news->error(), glyphs};
+        out << headline(view, kWide.columns).text() << '\n';
+        if (*news) {
+            out << '\n';
+            for (const Lines& page : {overview_page(view, kWide), plugins_page(view, kWide)})
+                for (const Line& line : page) out << line.text() << '\n';
+        }
+        if (!out.flush() || once) break;
     }
+    return {};
 }
 
 }  // namespace
@@ -133,11 +151,15 @@ Result<> print_plain(const TopOptions& options, Sample sample, const Wakeup& wak
 Result<> run_top(const TopOptions& options, std::ostream& out) {
     const Wakeup wakeup;
     const EndingSignals signals(wakeup);
-    PB_TRY(Sample first, take_sample(options.source));
-    if (options.output != TopOptions::Output::kLive) return print_plain(options, std::move(first), wakeup, out);
+    EngineLink link(options.source, options.interval, wakeup);
+    auto first = next_look(wakeup, link);
+    if (!first) return {};
+    if (!*first) return first->failure();
+    if (options.output != TopOptions::Output::kLive)
+        return print_plain(options, *std::move(*first), wakeup, link, out);
     locale_is_utf8(); // before ncurses begins
     PB_TRY(auto terminal, Terminal::open());
-    Live(options, std::move(first), std::move(terminal), wakeup).run();
+    Live(options, *std::move(*first), std::move(terminal), wakeup, link).run();
     return {};
 }
 

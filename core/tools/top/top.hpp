@@ -15,7 +15,7 @@ struct TopOptions {
 };
 
 // out: for plain text. Ends at the key q, at SIGINT or SIGTERM. The failure: the engine cannot be reached at first; of
-// plain text, ever.
+// one look, ever.
 Result<> run_top(const TopOptions&, std::ostream& out);
 
 }  // namespace patchbay::top
