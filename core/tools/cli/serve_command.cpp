@@ -103,8 +103,10 @@ Result<> run(ServeOptions& o) {
 
     PB_TRY(const auto server, serve::Server::start(o.server, std::move(engine), std::move(model), all));
     server->stop_on_signals();
-    std::string started =
-        "serving " + name + " on http://" + o.server.http.host + ":" + std::to_string(server->port()) + "\n";
+    serve::AdminAddress where;
+    where.host = o.server.http.host;
+    where.port = server->port();
+    std::string started = "serving " + name + " on " + where.text() + "\n";
     if (server->admin()) started += "admin address: " + server->admin()->address().text() + "\n";
     std::cerr << started << std::flush;
     server->wait();
