@@ -1,5 +1,6 @@
 #include "cli/bench_host.hpp"
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -62,10 +63,21 @@ Result<> bench_kv(const KvOptions& o) {
     return {};
 }
 
+void check(const SchedulerOptions&) {}
+
+void check(const KvOptions& o) {
+    const uint32_t largest = std::ranges::max(o.block_sizes);
+    if (o.asked.prompt > largest) return; // else nothing is ever found in the cache
+    throw CLI::ValidationError("--prompt", "got '" + std::to_string(o.asked.prompt) +
+                                               "', expected more than the largest --block-size, " +
+                                               std::to_string(largest));
+}
+
 template <class Options>
 void run_by(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Result<> (*work)(const Options&)) {
     app->add_flag("--json", o->json, "print JSON");
     app->callback([&commands, app, o, work] {
+        check(*o);
         commands.chosen = [app, o, work] {
             const Result<> done = work(*o);
             if (done) return kOk;
