@@ -191,6 +191,17 @@ Result<> load_and_run(const RunOptions& o, const std::string& command) {
     return in_one_line(run(o, command, spec, prepared, registry));
 }
 
+// With what changes the runs, for the report.
+std::string command_of(const RunOptions& o) {
+    std::string out = "patchbay run " + in_shell_quotes(o.spec_file), only;
+    for (const std::string& dir : o.plugin_dirs) out += " --plugin-dir " + in_shell_quotes(dir);
+    for (const std::string& name : o.only) only += (only.empty() ? "" : ",") + name;
+    if (!only.empty()) out += " --only " + in_shell_quotes(only);
+    if (o.jobs > 1) out += " --jobs " + std::to_string(o.jobs);
+    if (o.in_process) out += " --in-process";
+    return out;
+}
+
 }  // namespace
 
 void add_run_command(Commands& commands) {
@@ -211,9 +222,9 @@ void add_run_command(Commands& commands) {
             ->excludes(results)
             ->check(CLI::ExistingDirectory);
     app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
-    app->add_option("--metrics-port", o->metrics_port,
-                    "serve /metrics on 127.0.0.1:PORT while running (0: any free port)")
-        ->check(CLI::Range(0, 65535));
+    auto* metrics_port = app->add_option("--metrics-port", o->metrics_port,
+                                         "serve /metrics on 127.0.0.1:PORT while running (0: any free port)")
+                             ->check(CLI::Range(0, 65535));
     app->add_option("--only", o->only, "these variants alone, separated by commas")
         ->delimiter(',')
         ->excludes(resume)
@@ -226,12 +237,15 @@ void add_run_command(Commands& commands) {
     add_admin_flags(*app, std::shared_ptr<AdminFlags>(o, &o->admin));
     app->add_flag("--in-process", o->in_process,
                   "all runs in this process, as for a debugger: a plugin that ends one ends all");
-    app->add_flag("--no-report", o->no_report, "write the database only");
-    app->add_flag("--full", o->full, "print every metric, not only the primary ones, and every note");
+    auto* no_report = app->add_flag("--no-report", o->no_report, "write the database only");
+    auto* full = app->add_flag("--full", o->full, "print every metric, not only the primary ones, and every note");
     auto* aa = app->add_flag("--aa", o->against_itself,
                              "run the baseline against itself, again and again, and count what is falsely shown")
                    ->excludes(resume)
-                   ->excludes(dry_run);
+                   ->excludes(dry_run)
+                   ->excludes(metrics_port)
+                   ->excludes(full)
+                   ->excludes(no_report);
     app->add_option("--experiments", o->experiments, "with --aa: how many (default: 20)")
         ->needs(aa)
         ->check(CLI::Range(1, 10000));
@@ -242,8 +256,7 @@ void add_run_command(Commands& commands) {
             throw CLI::ValidationError("--admin", "one address is not for several runs at a time (--jobs)");
         commands.parallel = [o] { return parallel_of(*o); };
         commands.chosen = [o] {
-            std::string command = "patchbay run " + in_shell_quotes(o->spec_file);
-            for (const std::string& dir : o->plugin_dirs) command += " --plugin-dir " + in_shell_quotes(dir);
+            const std::string command = command_of(*o);
             const Result<> done = o->against_itself ? run_against_itself(*o, command) : load_and_run(*o, command);
             if (done) return kOk;
             print_faults("patchbay run", done.error());
