@@ -1,0 +1,108 @@
+"""scripts/test --minutes and the options of scripts/install-deps, in a tree of their own with programs that are made up."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+
+
+class Tree(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        (self.folder / "scripts").mkdir()
+
+    def take(self, name):
+        shutil.copy(SOURCE / "scripts" / name, self.folder / "scripts" / name)
+
+    def program(self, place, text):
+        """An executable of the shell's."""
+        path = self.folder / place
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("#!/bin/sh\n" + text)
+        path.chmod(0o755)
+
+    def call(self, script, *options):
+        environment = os.environ | {"PATH": f"{self.folder}/bin:{os.environ['PATH']}"}
+        return subprocess.run([self.folder / "scripts" / script, *options], capture_output=True, text=True, env=environment)
+
+
+class Minutes(Tree):
+    """The tests of two programs, by a ctest that says and returns what a case wants."""
+
+    def setUp(self):
+        super().setUp()
+        self.take("test")
+        self.program("scripts/install-deps", "")
+        self.program("scripts/newest-first", "echo test_one test_two\n")
+        self.program("bin/cmake", "")
+
+    def run_with(self, ctest, *options, tier="sanitize"):
+        self.program("bin/ctest", f'echo "$@" >> {self.folder}/called\n{ctest}\n')
+        return self.call("test", "--tier", tier, "--minutes", "1", *options)
+
+    def called(self):
+        return (self.folder / "called").read_text().splitlines()
+
+    def test_counts_what_passed(self):
+        done = self.run_with("echo '1/1 Test #1: A.B ... Passed 0.1 sec'")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("2 tests passed; not run for lack of time: none", done.stdout)
+        self.assertEqual(["-L ^test_one$ --no-tests=error" in line for line in self.called()], [True, False])
+        self.assertIn("-L ^test_two$", self.called()[1])
+
+    def test_a_ctest_that_fails_fails_the_tier_whatever_it_prints(self):
+        passed = "echo '1/1 Test #1: A.B ... Passed 0.1 sec'"
+        for ctest in ("echo 'No tests were found!!!'; exit 8", "echo '1/1 Test #1: A ...***Not Run 0.0 sec'; exit 8",
+                      f"{passed}; kill -9 $$", f"{passed}; exit 1", "echo '1/1 Test #1: A ...***Failed'; exit 8"):
+            done = self.run_with(ctest)
+            self.assertEqual(done.returncode, 1, ctest)
+            self.assertIn("scripts/test: sanitize tier failed", done.stderr)
+
+    def test_tests_that_are_cut_off_are_left(self):
+        done = self.run_with("echo '1/2 Test #1: A ... Passed 0.1 sec'; exit 124")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("not run for lack of time: the rest of test_one the rest of test_two", done.stdout)
+        done = self.run_with("echo '1/2 Test #1: A ...***Failed'; exit 124")
+        self.assertEqual(done.returncode, 1, done.stdout)
+
+    def test_ctest_gets_its_arguments(self):
+        done = self.run_with("echo '1/1 Test #1: A.B ... Passed 0.1 sec'", "--", "-R", "A")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for line in self.called():
+            self.assertTrue(line.endswith(" --no-tests=ignore -LE no-sanitize -R A"), line)
+        done = self.run_with("echo 'No tests were found!!!'", "--", "-R", "nothing")
+        self.assertEqual((done.returncode, done.stderr), (1, "scripts/test: no test was run\n"))
+
+    def test_tiers_without_minutes_are_refused(self):
+        for tier in ("fuzz", "nightly"):
+            done = self.run_with("", tier=tier)
+            self.assertEqual((done.returncode, done.stderr), (2, f"scripts/test: tier {tier} has no --minutes\n"))
+        done = self.call("test", "--minutes", "ten")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("got 'ten', expected a whole number", done.stderr)
+
+
+class InstallDeps(Tree):
+    def test_refuses_what_it_does_not_know(self):
+        self.take("install-deps")
+        wanted = SOURCE / "scripts/requirements-report.txt"
+        self.take(wanted.name)
+        (self.folder / ".venv").mkdir()
+        shutil.copy(wanted, self.folder / ".venv/installed-requirements.txt")
+        self.program("bin/dpkg-query", "echo -n installed\n")
+        for options in ((), ("--test",), ("--fuzz",), ("--nightly",), ("--help",)):
+            self.assertEqual(self.call("install-deps", *options).returncode, 0, options)
+        for options, why in ((("--tets",), "unknown option '--tets'"), (("--test", "--cuda"), "got 2 options")):
+            done = self.call("install-deps", *options)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(why, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
