@@ -64,15 +64,44 @@ struct Pipe {
     }
 };
 
-volatile std::sig_atomic_t child_of_signals = 0;
+volatile std::sig_atomic_t child_of_signals = 0, was_ended = 0;
 
 void pass_on_signals() {
     struct sigaction action {};
     action.sa_handler = [](int signal) {
+        was_ended = 1;
         if (child_of_signals > 0) kill(child_of_signals, signal);
     };
     action.sa_flags = SA_RESTART;
     for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+}
+
+// SIGINT and SIGTERM come once this has ended.
+class HeldSignals {
+  public:
+    HeldSignals() {
+        sigset_t held;
+        sigemptyset(&held);
+        for (const int signal : {SIGINT, SIGTERM}) sigaddset(&held, signal);
+        sigprocmask(SIG_BLOCK, &held, &before_);
+    }
+    ~HeldSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+    HeldSignals(const HeldSignals&) = delete;
+    HeldSignals& operator=(const HeldSignals&) = delete;
+
+  private:
+    sigset_t before_{};
+};
+
+// In the child 0, whose signals are not those of its parent. -1: there is none, by errno; or an end was asked for.
+pid_t fork_to_be_watched() {
+    const HeldSignals held;
+    if (was_ended) return errno = EINTR, -1;
+    const pid_t child = fork();
+    if (child == 0)
+        for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+    if (child > 0) child_of_signals = child;
+    return child;
 }
 
 class Text { // of one pipe
@@ -125,7 +154,6 @@ Ending watch(pid_t child, int ledger, int crash, serve::SlotHistory& history) {
 int be_the_server(const Supervised& given, int crash, const std::function<int(const Supervised&)>& serve) {
     setpgid(0, 0); // Ctrl-C comes from the parent, once
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
     report_crashes_to(crash);
     return serve(given);
 }
@@ -141,7 +169,8 @@ Result<int> supervise(const std::string& host, uint16_t port, const std::functio
         PB_TRY(Pipe crash, Pipe::open());
         history.begin_process();
         std::cerr << std::flush;
-        const pid_t child = fork();
+        const pid_t child = fork_to_be_watched();
+        if (child < 0 && was_ended) return fail("ended by a signal");
         if (child < 0) return fail(system_error("cannot start the server"));
         if (child == 0) {
             const int crash_fd = crash.theirs.release();
@@ -150,7 +179,6 @@ Result<int> supervise(const std::string& host, uint16_t port, const std::functio
                                    restarts};
             return be_the_server(given, crash_fd, serve);
         }
-        child_of_signals = child;
         ledger.theirs.reset();
         crash.theirs.reset();
         const Ending ending = watch(child, ledger.ours.get(), crash.ours.get(), history);
@@ -164,6 +192,7 @@ Result<int> supervise(const std::string& host, uint16_t port, const std::functio
         const std::string who = culprit->kind + " '" + culprit->name + "' (" + culprit->sha256 + ")";
         if (culprit->predecessor.empty())
             return fail(who + " has ended the server, and no other was in its slot before");
+        if (was_ended) return fail(who + " has ended the server, which was to end");
         std::cerr << "supervisor: " << who << " has ended the server, and is refused from now on; it starts again with "
                   << culprit->kind << " '" << culprit->predecessor << "'" << std::endl;
     }
