@@ -116,10 +116,19 @@ Result<SpecResult> bench_spec(const config::EngineConfig& config, const host::Re
     SpecResult out{};
     out.facts = with->facts();
     Passes plain_passes, passes;
+    const auto served = [&](const std::string& when, bool speculates) {
+        progress(when + (speculates ? ", with" : ", without"));
+        return serve(speculates ? *with : *without, prompts, asked);
+    };
+    for (const bool speculates : {false, true}) {
+        PB_TRY([[maybe_unused]] const Served not_counted, served("warm-up", speculates));
+    }
     for (uint32_t repeat = 0; repeat < asked.repeats; ++repeat) {
-        progress("repeat " + std::to_string(repeat + 1) + " of " + std::to_string(asked.repeats));
-        PB_TRY(const Served a, serve(*without, prompts, asked));
-        PB_TRY(const Served b, serve(*with, prompts, asked));
+        const std::string when = "repeat " + std::to_string(repeat + 1) + " of " + std::to_string(asked.repeats);
+        const bool with_first = repeat % 2 == 1; // a machine that drifts favours neither
+        PB_TRY(Served a, served(when, with_first));
+        PB_TRY(Served b, served(when, !with_first));
+        if (with_first) std::swap(a, b);
         plain_passes.add(a.steps);
         passes.add(b.steps);
         for (size_t i = 0; i < prompts.size(); ++i) out.outputs += 1, out.same += a.outputs[i] == b.outputs[i];

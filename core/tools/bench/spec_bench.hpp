@@ -17,7 +17,7 @@ struct SpecCase {
     uint32_t copies = 1;              // of its text that a prompt is made of: the more, the more an output echoes it
     uint32_t batch = 1;               // requests at once
     uint32_t output = 64;             // tokens each
-    uint32_t repeats = 3;             // of all requests, taken in turn with and without; medians count
+    uint32_t repeats = 3;             // of all requests, in turn with and without, after a warm-up; medians count
     float temperature = 0;
 };
 

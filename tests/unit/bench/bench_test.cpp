@@ -3,8 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.hpp"
 #include "bench/grammar_bench.hpp"
 #include "bench/model_bench.hpp"
+#include "bench/spec_bench.hpp"
 #include "bench/times.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
@@ -106,6 +108,22 @@ TEST(BenchModel, SaysHowManyStepsAGraphReplayedAndHowManyWereInFlight) {
     EXPECT_EQ(served->cases[0].in_flight, 1);
     EXPECT_TRUE(nlohmann::json::parse(json_of(*served))["cases"][0]["step_overhead_seconds"].is_null());
     EXPECT_EQ(table_of(*served).find("step outside"), std::string::npos);
+}
+
+TEST(BenchSpec, WarmsUpAndTakesTurns) {
+    config::EngineConfig c = engine::testing::tiny_model();
+    c.proposer = {"ngram", {}};
+    c.engine.num_speculative_tokens = 2;
+    SpecCase asked{.prompt_tokens = 8, .requests = 2, .output = 4, .repeats = 2};
+    RealClock clock;
+    std::vector<std::string> said;
+    const auto result = bench_spec(c, engine::testing::registry(), asked, clock,
+                                   [&](const std::string& what) { said.push_back(what); });
+    ASSERT_TRUE(result) << result.error();
+    EXPECT_EQ(said, (std::vector<std::string>{"warm-up, without", "warm-up, with", "repeat 1 of 2, without",
+                                              "repeat 1 of 2, with", "repeat 2 of 2, with", "repeat 2 of 2, without"}));
+    EXPECT_EQ(result->outputs, 4u) << "those of the warm-up do not count";
+    EXPECT_EQ(result->same, 4u);
 }
 
 TEST(BenchModel, PrefillsInStepsOfTheTokenBudget) {
