@@ -9,6 +9,7 @@
 #include <regex>
 #include <sstream>
 
+#include "metrics/scrape.hpp"
 #include "metrics/server.hpp"
 #include "paths.hpp"
 
@@ -107,6 +108,23 @@ TEST(Metrics, AScrapeOverHttpGivesTheTextFormat) {
     EXPECT_NE(got.find("# TYPE patchbay_steps_total counter\npatchbay_steps_total 3"), std::string::npos) << got;
     EXPECT_NE(got.find("patchbay_step_seconds_bucket{le=\"0.005\"} 1"), std::string::npos) << got;
     EXPECT_NE(got.find("patchbay_step_seconds_bucket{le=\"0.002\"} 0"), std::string::npos) << got;
+}
+
+TEST(Metrics, HistogramsTellWhatSmallModelsLongQueuesAndLongPromptsTake) {
+    Metrics m;
+    for (const auto& [name, value] : {std::pair("patchbay_time_to_first_token_seconds", 0.00017),
+                                      std::pair("patchbay_inter_token_latency_seconds", 0.00002),
+                                      std::pair("patchbay_step_seconds", 90.0),
+                                      std::pair("patchbay_request_prompt_tokens", 1e6)}) {
+        m.histogram(name).Observe(value);
+        const Scrape none, now(m.text());
+        const double median = Interval(none, now, 1).quantile(name, 0.5);
+        EXPECT_GE(median, value / 2) << name;
+        EXPECT_LE(median, value * 2) << name;
+    }
+    m.histogram("patchbay_plugin_call_seconds", {{"kind", "model"}, {"plugin", "p"}, {"call", "forward"}}).Observe(90);
+    const Scrape none, now(m.text());
+    EXPECT_GE(Interval(none, now, 1).quantile("patchbay_plugin_call_seconds", 0.5), 45);
 }
 
 TEST(Metrics, AScrapeHasNothingThatIsNotDocumented) {
