@@ -34,8 +34,10 @@ void describe_times(const Trace& trace, uint32_t parts, TraceDescription& out) {
     out.gap_cv = std::sqrt(std::max(0.0, squares / gaps * out.mean_rate * out.mean_rate - 1));
     parts = std::clamp<uint32_t>(static_cast<uint32_t>(at.size() / 4), 1, parts); // of few requests a rate says little
     out.rates.assign(parts, 0);
-    for (const double t : at)
-        out.rates[std::min<size_t>(parts - 1, static_cast<size_t>(t / out.seconds * parts))] += parts / out.seconds;
+    for (size_t i = 1; i < at.size(); ++i) { // of gaps, as the mean is: each counts where it ends
+        const auto ends_in = static_cast<size_t>(std::max(1.0, std::ceil(at[i] / out.seconds * parts)));
+        out.rates[std::min<size_t>(parts, ends_in) - 1] += parts / out.seconds;
+    }
 }
 
 void describe_lengths(const Trace& trace, TraceDescription& out) {
