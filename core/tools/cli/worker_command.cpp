@@ -1,6 +1,5 @@
 #include "cli/worker_command.hpp"
 
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -57,7 +56,6 @@ void add_worker_command(Commands& commands) {
     app->add_option("--heartbeat-ms", o->heartbeat_ms)->required();
     app->callback([&commands, o] {
         commands.chosen = [o] {
-            prctl(PR_SET_PDEATHSIG, SIGKILL); // a rank that hangs must not outlive who started it
             parallel::Deadlines deadlines;
             deadlines.heartbeat = uint64_t{o->heartbeat_ms} * 1'000'000;
             return serve(parallel::Socket(o->fd), hello_of(parallel::kLocalJob, o->rank, o->size), deadlines);
