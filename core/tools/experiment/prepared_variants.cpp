@@ -95,6 +95,24 @@ bool touches(const std::string& declared, const std::string& key) {
     return declared == key || declared.starts_with(key + ".") || key.starts_with(declared + ".");
 }
 
+// The bytes of a tokenizer's folder that decide on tokens. A GGUF file has its tokenizer in it.
+Result<std::vector<InputFile>> tokenizer_files(const config::ModelSettings& model) {
+    namespace fs = std::filesystem;
+    const fs::path given = model.tokenizer.empty() ? model.path : model.tokenizer;
+    std::error_code error;
+    const bool is_folder = fs::is_directory(given, error);
+    std::vector<InputFile> out;
+    if (!is_folder && given.extension() == ".gguf") return out;
+    std::vector<std::string> names = {"tokenizer.json", "tokenizer_config.json", "tokenizer.model",  "tiktoken.model",
+                                      "vocab.json",     "merges.txt",            "added_tokens.json"};
+    if (!is_folder && std::ranges::find(names, given.filename().string()) == names.end())
+        names.push_back(given.filename());
+    const fs::path folder = is_folder ? given : given.parent_path();
+    for (const std::string& name : names)
+        if (fs::exists(folder / name, error)) PB_CHECK(read_input(folder / name, out));
+    return out;
+}
+
 Result<> same_tokens(const PreparedVariants& prepared, const PreparedVariant& e) {
     const auto file = [](const PreparedVariant& of) {
         const config::ModelSettings& model = of.loaded.config.model;
@@ -205,6 +223,9 @@ Result<> try_out(PreparedVariants& prepared, const TryOne& try_one) {
     constexpr std::string_view kNoWeights = "dummy";
     PB_TRY(prepared.tokenizer,
            engine::load_tokenizer(first.loaded.config, first.facts.model.identity != kNoWeights));
+    if (prepared.tokenizer) {
+        PB_TRY(prepared.tokenizer_files, tokenizer_files(first.loaded.config.model));
+    }
     const PreparedVariant& base = prepared.variants[prepared.baseline];
     const auto tree_of = [](const PreparedVariant& e) {
         FlatTree tree = effective_tree(e.loaded, e.facts);

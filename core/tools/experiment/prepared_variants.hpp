@@ -9,6 +9,7 @@
 #include "base/result.hpp"
 #include "config/load.hpp"
 #include "engine/engine.hpp"
+#include "experiment/input_files.hpp"
 #include "experiment/matrix.hpp"
 #include "experiment/spec.hpp"
 #include "experiment/timed_swaps.hpp"
@@ -37,6 +38,7 @@ struct PreparedVariants {
     std::vector<PreparedVariant> variants;
     size_t baseline = 0;
     std::shared_ptr<const text::Tokenizer> tokenizer; // of the baseline; may be null
+    std::vector<InputFile> tokenizer_files;           // that it was made of; of a GGUF file none
     WorkloadLimits limits;                            // of what all of them take
 };
 

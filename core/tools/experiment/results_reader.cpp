@@ -204,6 +204,8 @@ Result<StoredExperiment> read_experiment(const std::filesystem::path& file) {
         e.runs = runs.integer(0);
         e.valid_runs = runs.integer(1);
     }
+    Query inputs(db, "SELECT DISTINCT sha256 FROM input ORDER BY sha256");
+    while (inputs.next()) e.inputs += inputs.text(0) + "\n";
     Query notices(db, "SELECT text FROM notice");
     while (notices.next()) e.conclusion.notices.push_back(notices.text(0));
     if (e.variants.empty() || variants.failed() || notices.failed()) return fail(file.string() + " is damaged");

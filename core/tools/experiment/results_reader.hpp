@@ -11,6 +11,7 @@ namespace patchbay::experiment {
 
 struct StoredExperiment {
     std::string name, question, started, end, seed, version, cpu, workload_yaml;
+    std::string inputs; // SHA-256 of each file that was read
     uint64_t repeats = 0, runs = 0, valid_runs = 0;
     std::vector<std::string> variants;
     size_t baseline = 0;

@@ -159,6 +159,7 @@ ExperimentRow row_of(const ExperimentSpec& spec, const PreparedVariants& prepare
     row.machine = machine_facts();
     row.built_from = options.built_from;
     row.inputs = workloads.files();
+    row.inputs.insert(row.inputs.end(), prepared.tokenizer_files.begin(), prepared.tokenizer_files.end());
     if (spec.capacity) row.capacity_share = spec.capacity->share;
     return row;
 }
