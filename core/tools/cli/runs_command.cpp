@@ -77,6 +77,7 @@ Result<> compare(const RunsOptions& o) {
     std::cout << "No verdicts: the two were not run in turns, and all that changed between them is in the numbers.\n";
     const std::pair<const char*, std::pair<std::string, std::string>> facts[] = {
         {"workload", {a.workload_yaml, b.workload_yaml}}, {"seed", {a.seed, b.seed}},
+        {"input files", {a.inputs, b.inputs}},
         {"cpu", {a.cpu, b.cpu}},                          {"patchbay", {a.version, b.version}}};
     for (const auto& [what, values] : facts)
         if (values.first != values.second)
@@ -109,17 +110,32 @@ Result<> compare(const RunsOptions& o) {
     return {};
 }
 
+bool is_database(const fs::path& path) {
+    constexpr std::string_view kBegin = "SQLite format 3";
+    char bytes[kBegin.size()] = {};
+    std::ifstream(path, std::ios::binary).read(bytes, sizeof bytes);
+    return std::string_view(bytes, sizeof bytes) == kBegin;
+}
+
 Result<> export_table(const RunsOptions& o) {
     const fs::path database = database_of(o.a);
+    if (is_database(o.out)) return fail(o.out + " is an SQLite database, which --out does not replace");
     if (o.format == "parquet") {
         if (o.out.empty()) return fail("Parquet is no text; name a file with --out");
         return run_report_script("parquet.py", {database.string(), o.table, "--out", o.out});
     }
     if (o.out.empty()) return experiment::export_csv(database, o.table, std::cout);
-    std::ofstream file(o.out, std::ios::binary);
-    PB_CHECK(experiment::export_csv(database, o.table, file));
-    if (!file.flush()) return fail("cannot write " + o.out);
-    return {};
+    std::error_code error;
+    const fs::file_type there = fs::symlink_status(o.out, error).type();
+    const bool replaces = there == fs::file_type::regular || there == fs::file_type::not_found; // no pipe or device
+    const fs::path to = replaces ? o.out + ".part" : o.out;
+    std::ofstream file(to, std::ios::binary);
+    Result<> done = experiment::export_csv(database, o.table, file);
+    if (file.close(); done && !file) done = fail("cannot write " + o.out);
+    if (replaces && done) fs::rename(to, o.out, error);
+    if (replaces && done && error) done = fail("cannot write " + o.out + ": " + error.message());
+    if (replaces && !done) fs::remove(to, error);
+    return done;
 }
 
 // Only what patchbay made; the folder itself once it is empty.
