@@ -22,6 +22,7 @@ SOURCE = Path(__file__).resolve().parents[2]
 SCRIPT = SOURCE / "scripts" / "report"
 sys.path.insert(0, str(SCRIPT))
 import gantt  # noqa: E402
+import markup  # noqa: E402
 import page  # noqa: E402
 import plots  # noqa: E402
 import results  # noqa: E402
@@ -222,24 +223,24 @@ class Report(unittest.TestCase):
         data = results.read(self.database)
         rows = {row[0]: row[1:] for row in self.read.rows if row}
         base, two = data.variants[0].metrics["e2e_mean"], data.variants[1].metrics["e2e_mean"]
-        self.assertIn(page.with_unit(base.value, "ms"), rows["E2E mean"][0])
-        self.assertIn(page.with_unit(two.value, "ms"), rows["E2E mean"][1])
+        self.assertIn(markup.with_unit(base.value, "ms"), rows["E2E mean"][0])
+        self.assertIn(markup.with_unit(two.value, "ms"), rows["E2E mean"][1])
         self.assertAlmostEqual(two.difference, two.value - base.value, places=9)
         for part in (two.difference, two.low, two.high):
-            self.assertIn(page.signed(100 * part / base.value), rows["E2E mean"][1])
+            self.assertIn(markup.signed(100 * part / base.value), rows["E2E mean"][1])
         self.assertEqual(len(rows["E2E mean"]), 3)
 
     def test_values_have_readable_units(self):
         self.assertEqual(
-            [page.with_unit(v, "ms") for v in (0.0123, 0.84, 19, 475.2, 1082, 65000)],
+            [markup.with_unit(v, "ms") for v in (0.0123, 0.84, 19, 475.2, 1082, 65000)],
             ["12.3 µs", "840 µs", "19.0 ms", "475 ms", "1.08 s", "65.0 s"],
         )
         self.assertEqual(
-            [page.with_unit(v, u) for v, u in ((1195.2, "tok/s"), (36.9, "%"), (0, "per run"), (None, "ms"))],
+            [markup.with_unit(v, u) for v, u in ((1195.2, "tok/s"), (36.9, "%"), (0, "per run"), (None, "ms"))],
             ["1,195 tok/s", "36.9 %", "0", "–"],
         )
         self.assertEqual(
-            [page.signed(v) for v in (3.83, -0.049, 181.4, 0, -1234.5)], ["+3.8", "−0.05", "+181", "0", "−1,234"]
+            [markup.signed(v) for v in (3.83, -0.049, 181.4, 0, -1234.5)], ["+3.8", "−0.05", "+181", "0", "−1,234"]
         )
 
     def test_only_repeats_that_every_variant_has_are_counted(self):
@@ -402,7 +403,7 @@ class Report(unittest.TestCase):
         fragmentation = [self.one(f"SELECT value FROM metric WHERE name = 'kv_fragmentation' AND variant_id = {v}") for v in (0, 1)]
         shown = next(row for row in rows if row[0] == "KV fragmentation")
         for cell, value in zip(shown[1:], fragmentation):
-            self.assertTrue(cell.startswith(page.number(value)), cell)
+            self.assertTrue(cell.startswith(markup.number(value)), cell)
         self.assertIn(["scheduler depth", "7.25", "7.25", "7.25"], [[cell.strip() for cell in row] for row in rows])
 
     def test_swaps_and_faults_are_marked_over_time(self):
@@ -538,7 +539,7 @@ class Sweep(unittest.TestCase):
             ).fetchone()[0]
         self.assertEqual(self.data.classes["tenant"]["2"][1][1]["ttft_p50"].value, value)
         self.assertIn("By tenant", self.read.texts)
-        self.assertIn(page.with_unit(value, "ms"), "".join(self.read.texts))
+        self.assertIn(markup.with_unit(value, "ms"), "".join(self.read.texts))
 
     def test_a_factor_that_is_a_number_makes_curves(self):
         sweep = self.data.sweep
