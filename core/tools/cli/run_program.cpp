@@ -67,9 +67,17 @@ ProgramRun run_quietly(const std::vector<std::string>& words, uint32_t timeout_s
         if (n > 0 && run.output.size() < kMaxBytes) run.output.append(bytes, static_cast<size_t>(n));
     }
     close(ends[0]);
-    if (child > 0 && !in_time) kill(-child, SIGKILL);
     int status = 0;
-    if (child > 0 && waitpid(child, &status, 0) == child) run.status = in_time ? exit_status(status) : run.kTimedOut;
+    pid_t ended = 0; // which it may be long after its output
+    while (in_time && (ended = waitpid(child, &status, WNOHANG)) == 0) {
+        poll(nullptr, 0, 1);
+        in_time = clock.now_ns() < deadline;
+    }
+    if (child > 0 && ended == 0) {
+        kill(-child, SIGKILL);
+        ended = waitpid(child, &status, 0);
+    }
+    if (child > 0 && ended == child) run.status = in_time ? exit_status(status) : run.kTimedOut;
     return run;
 }
 
