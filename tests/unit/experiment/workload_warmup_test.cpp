@@ -15,7 +15,8 @@ std::set<Ids> prompts_of(const WorkloadSource& source, uint32_t repeats) {
 }
 
 TEST(Workload, WarmUpRequestsAreOthersThanThoseOfAnyRepeat) {
-    const auto source = WorkloadSource::open(synthetic(4, FixedLength{30}, FixedLength{2}), byte_tokenizer(), {100, 128});
+    const WorkloadSpec spec = synthetic(4, FixedLength{30}, FixedLength{2});
+    const auto source = WorkloadSource::open(spec, byte_tokenizer(), {100, 128});
     const auto warmup = source->warmup(1, 6);
     ASSERT_EQ(warmup.size(), 6u);
     for (const PlannedRequest& w : warmup)
