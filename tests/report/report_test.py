@@ -1,7 +1,5 @@
 """The report against the database that it is made of: one that the program wrote, and changed copies of it."""
 
-import copy
-import importlib.util
 import os
 import re
 import shutil
@@ -11,23 +9,18 @@ import subprocess
 import sys
 import tempfile
 import unittest
-from html.parser import HTMLParser
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 from matplotlib.axes import Axes
 
-SOURCE = Path(__file__).resolve().parents[2]
-SCRIPT = SOURCE / "scripts" / "report"
-sys.path.insert(0, str(SCRIPT))
-import gantt  # noqa: E402
-import markup  # noqa: E402
-import page  # noqa: E402
-import plots  # noqa: E402
-import results  # noqa: E402
-import sweeps  # noqa: E402
-import workload  # noqa: E402
+from stand import SCRIPT, SOURCE, Reader
+
+import markup
+import page
+import plots
+import results
 
 QUESTION = 'Is <b>one</b> & "two" quicker?'
 EXPERIMENT = f"""
@@ -47,33 +40,6 @@ workload:
   arrivals: {{burst: {{size: 8, every_s: 0.05}}}}
 slo: {{ttft_ms: 1000}}
 """
-
-
-class Reader(HTMLParser):
-    """Tags that are open and never closed, all addresses, all texts, and the rows of tables."""
-
-    def __init__(self, text: str):
-        super().__init__()
-        self.open, self.addresses, self.texts, self.rows = [], [], [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        if tag not in ("meta", "img"):
-            self.open.append(tag)
-        self.addresses += [value for name, value in attributes if name in ("src", "href", "srcset", "data", "action")]
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th") and self.rows:
-            self.rows[-1].append("")
-
-    def handle_endtag(self, tag):
-        assert self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-3:]}"
-        self.open.pop()
-
-    def handle_data(self, data):
-        self.texts.append(data)
-        if "tr" in self.open and self.rows and self.rows[-1]:
-            self.rows[-1][-1] += data
 
 
 def run_report(database: Path, out: Path) -> subprocess.CompletedProcess:
@@ -431,167 +397,6 @@ class Report(unittest.TestCase):
             self.assertIn(why, done.stderr)
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         self.assertEqual(out.read_text(), "old")
-
-
-class Parquet(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        self.database, self.out = self.folder / "r.sqlite", self.folder / "t.parquet"
-        self.change("CREATE TABLE t (number INTEGER, name TEXT)", "INSERT INTO t VALUES (1, 'one'), (2, NULL)")
-
-    def change(self, *statements):
-        db = sqlite3.connect(self.database)
-        with db:
-            for statement in statements:
-                db.execute(statement)
-        db.close()
-
-    def export(self, out=None):
-        command = [sys.executable, "-B", SCRIPT / "parquet.py", self.database, "t", "--out", out or self.out]
-        return subprocess.run(command, capture_output=True, text=True)
-
-    @unittest.skipUnless(importlib.util.find_spec("pyarrow"), "no pyarrow")
-    def test_a_table_that_cannot_be_written_leaves_the_file_before(self):
-        self.assertEqual(self.export().returncode, 0)
-        before = self.out.read_bytes()
-        self.change("INSERT INTO t VALUES ('many', 'three')")
-        for out in (self.out, self.folder / "new.parquet"):
-            done = self.export(out)
-            self.assertEqual(done.returncode, 1)
-            self.assertTrue(done.stderr.startswith("parquet: cannot export table 't' of "), done.stderr)
-            self.assertNotIn("Traceback", done.stderr)
-        self.assertEqual(self.out.read_bytes(), before)
-        self.assertEqual(sorted(file.name for file in self.folder.iterdir()), ["r.sqlite", "t.parquet"])
-
-
-class TracePlot(unittest.TestCase):
-    def test_is_made_of_what_describe_prints(self):
-        with tempfile.TemporaryDirectory() as folder:
-            trace = Path(folder) / "t.csv"
-            rows = "".join(f"{i},{10 + i % 7},5,{'a' if i % 3 else 'b'}\n" for i in range(60))
-            trace.write_text("Timestamp,Request tokens,Response tokens,Log Type\n" + rows)
-            for name in ("t.svg", "t.png"):
-                out = Path(folder) / name
-                subprocess.run([os.environ["PATCHBAY"], "workload", "describe", trace, "--plot", out], check=True,
-                               env={**os.environ, "PATCHBAY_PYTHON": sys.executable}, stdout=subprocess.DEVNULL)
-                self.assertGreater(out.stat().st_size, 5000)
-            wrong = subprocess.run([os.environ["PATCHBAY"], "workload", "describe", trace, "--plot", "t.gif"],
-                                   env={**os.environ, "PATCHBAY_PYTHON": sys.executable}, capture_output=True, text=True)
-            self.assertIn("expected .svg, .png or .pdf", wrong.stderr)
-            self.assertEqual(wrong.returncode, 1)
-
-    def test_shows_names_and_numbers_as_they_are(self):
-        data = {"name": "a$_$b", "requests": 6, "known_tokens": 0, "rates": [], "classes": [{"name": "$_$", "requests": 6}],
-                "lengths": [{"name": "prompt", "unit": "tokens", "quantiles": [5, 9, 16]}]}
-        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(plots.plt.rcParams, {"svg.fonttype": "none"}):
-            workload.draw(data, Path(folder) / "t.svg")
-            text = (Path(folder) / "t.svg").read_text()
-        for shown in (">a$_$b: 6 requests<", ">$_$<", ">6<"):
-            self.assertIn(shown, text)
-        self.assertNotIn("mathdefault", text)
-
-
-SWEEP = f"""
-include: [{SOURCE}/configs/hardware/h200.yaml, {SOURCE}/configs/models/llama-3.1-8b.yaml]
-engine: {{kv_cache_memory: 4GB, max_num_seqs: 16}}
-simulation: {{run_jitter: 0.02}}
-factors:
-  scheduler: [fcfs, sjf]
-  workload.arrivals.poisson.rate: [5, 20, 80]
-repeats: 5
-by: tenant
-workload:
-  requests: 30
-  prompts: {{synthetic: {{tokens: {{uniform: {{min: 16, max: 512}}}}}}}}
-  output_tokens: 8
-  arrivals: {{poisson: {{rate: 5}}}}
-  tenants: [1, 1]
-capacity: {{slo: {{ttft_ms: 40}}, rates: [4, 400], precision: 50%}}
-"""
-
-
-class Sweep(unittest.TestCase):
-    """Classes, a factor that is a number, capacities, and some requests over time."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = Path(tempfile.mkdtemp(prefix="patchbay-report-"))
-        (cls.folder / "s.yaml").write_text(SWEEP)
-        environment = {**os.environ, "PATCHBAY_PYTHON": sys.executable}
-        command = [os.environ["PATCHBAY"], "run", "s.yaml", "--results", "r"]
-        done = subprocess.run(command, cwd=cls.folder, capture_output=True, text=True, env=environment)
-        assert done.returncode == 0, done.stdout + done.stderr
-        cls.html = (cls.folder / "r" / "report.html").read_text()
-        cls.read = Reader(cls.html)
-        cls.data = results.read(cls.folder / "r" / "results.sqlite")
-
-    @classmethod
-    def tearDownClass(cls):
-        shutil.rmtree(cls.folder)
-
-    def test_classes_are_those_of_the_table(self):
-        self.assertEqual(list(self.data.classes["tenant"]), ["1", "2"])
-        with sqlite3.connect(self.folder / "r" / "results.sqlite") as db:
-            value = db.execute(
-                "SELECT value FROM by_class WHERE class = '2' AND variant_id = 1 AND name = 'ttft_p50'"
-            ).fetchone()[0]
-        self.assertEqual(self.data.classes["tenant"]["2"][1][1]["ttft_p50"].value, value)
-        self.assertIn("By tenant", self.read.texts)
-        self.assertIn(markup.with_unit(value, "ms"), "".join(self.read.texts))
-
-    def test_a_factor_that_is_a_number_makes_curves(self):
-        sweep = self.data.sweep
-        self.assertEqual(sweep.path, "workload.arrivals.poisson.rate")
-        self.assertEqual(sweep.lines, {"scheduler=fcfs": [(5, 0), (20, 1), (80, 2)], "scheduler=sjf": [(5, 3), (20, 4), (80, 5)]})
-        drawn = []
-        with mock.patch.object(Axes, "plot", autospec=True, side_effect=lambda axes, *a, **k: drawn.append(a)):
-            with mock.patch.object(Axes, "legend"):
-                sweeps.sweep_plot(self.data, sweep)
-        throughput = [self.data.variants[v].metrics["output_throughput"].value for v in (0, 1, 2)]
-        self.assertEqual(list(drawn[0][0]), throughput)
-
-    def test_a_curve_without_values_leaves_the_other(self):
-        def drawn(*without):
-            data = copy.deepcopy(self.data)
-            for variant in data.variants:
-                for name in without:
-                    variant.metrics[name].value = None
-            with mock.patch.object(Axes, "set_title", autospec=True) as title:
-                svg = sweeps.sweep_plot(data, data.sweep)
-            return svg is not None, [call.args[1] for call in title.call_args_list]
-        self.assertEqual(drawn("tpot_p99"), (True, ["TTFT p99"]))
-        self.assertEqual(drawn("ttft_p99"), (True, ["TPOT p99"]))
-        self.assertEqual(drawn("ttft_p99", "tpot_p99"), (False, []))
-
-    def test_words_make_no_curve(self):
-        self.assertFalse(sweeps.sweep_of({i: {"scheduler": s} for i, s in enumerate(("a", "b", "c"))}).lines)
-        self.assertFalse(sweeps.sweep_of({i: {"engine.max_num_seqs": s} for i, s in enumerate(("8", "16"))}).lines)
-
-    def test_capacities_have_their_curve(self):
-        self.assertEqual(set(self.data.searches), set(range(6)))
-        self.assertEqual(self.data.wanted_share, 0.9)
-        self.assertIn("Share of requests that kept the objective, over the rate of arrivals", self.read.texts)
-
-    def test_quality_stands_beside_speed(self):
-        path = Path(tempfile.mkdtemp(dir=self.folder)) / "results.sqlite"
-        shutil.copy(self.folder / "r" / "results.sqlite", path)
-        with sqlite3.connect(path) as db:
-            db.execute("INSERT INTO quality VALUES (0, 2040, 40.3, 1, 1, 1, 1, 8, 1, 1)")
-            db.execute("INSERT INTO quality VALUES (1, 2040, 44.3, 1.1, 1.05, 1.15, 0.996, 8, 0.75, 0.875)")
-        rows = Reader(page.page(results.read(path))).rows
-        self.assertIn(["fcfs 20", "44.3", "+10.0 % +5.0 … +15.0", "99.6 %", "75.0 %", "87.5 %"], rows)
-
-    def test_requests_over_time_are_the_same_for_all(self):
-        chart = self.data.gantt
-        self.assertEqual(len(chart.numbers), gantt.SLOWEST + gantt.SPREAD)
-        longest = max(chart.numbers, key=lambda n: max(bars[n][3] - bars[n][0] for bars in chart.bars.values()))
-        self.assertIn(longest, chart.slow)
-        for bars in chart.bars.values():
-            self.assertEqual(sorted(bars), sorted(chart.numbers))
-            for arrival, started, token, end, _ in bars.values():
-                self.assertTrue(arrival <= started <= token <= end)
 
 
 if __name__ == "__main__":
