@@ -249,7 +249,7 @@ TEST(Trees, ChangeNoText) {
     other = c;
     other.engine.max_num_batched_tokens = 24;
     EXPECT_GT(expect(other, "in chunks").dropped, 0u);
-    other = short_of_pages(c, 60);
+    other = short_of_pages(c, 48);
     const Came crowded = expect(other, "with few pages");
     EXPECT_GT(crowded.preemptions, 0u);
     EXPECT_GT(crowded.dropped, 0u);

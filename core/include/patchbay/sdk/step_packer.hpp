@@ -29,19 +29,20 @@ class StepPacker {
 
     // Before any is planned: whether s, which waits, would be admitted after all that run but `leaver`.
     bool fits_instead(const pb_sequence& s, const pb_sequence& leaver) const {
-        uint64_t tokens = 0, pages = step_.raw.watermark_pages; // what the others take
+        uint64_t tokens = 0, pages = step_.raw.watermark_pages; // what the others take, and what they lack for later
         for (const pb_sequence& other : step_.running) {
             if (other.id == leaver.id) continue;
             const uint32_t n = std::min({remaining(other), tokens_, chunk_limit(other)});
             tokens += n;
-            pages += step_.pages_for(other, n);
+            pages += step_.pages_for(other, n) + lacking(other, n, remaining(other));
         }
         if (tokens >= tokens_) return false;
         const uint32_t whole = uncached(s);
         const uint32_t n = std::min({whole, tokens_ - static_cast<uint32_t>(tokens), chunk_limit(s)});
         if (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK))) return false;
         const uint32_t cached = remaining(s) - whole;
-        return pages + pages_alone(s, n, cached) <= uint64_t{blocks_} + leaver.pages_freed_if_preempted;
+        pages += pages_alone(s, n, cached) + lacking(s, n, whole, cached);
+        return pages <= uint64_t{blocks_} + leaver.pages_freed_if_preempted;
     }
 
     // Plans what is running: decodes first, then chunks in progress, each in order of admission. When pages run out the
@@ -51,10 +52,16 @@ class StepPacker {
         keep_decodes(sooner);
         keep_prompts(sooner);
     }
+    // Drafts get what the other decodes' own tokens leave.
     template <class Sooner>
     void keep_decodes(Sooner&& sooner) {
         for (const pb_sequence& s : step_.running)
-            if (decoding(s) && !is_gone(s.id)) plan_running(s, sooner);
+            if (decoding(s)) hold(s);
+        for (const pb_sequence& s : step_.running) {
+            if (!decoding(s)) continue;
+            let_go(s);
+            if (!is_gone(s.id)) plan_running(s, sooner);
+        }
     }
     // Decodes are not planned before others are admitted: what they lack counts where that looks ahead.
     void pass_over_decodes() {
@@ -110,6 +117,18 @@ class StepPacker {
         return in_all - std::min(in_all, step_.pages_for(s, n, cached));
     }
 
+    static uint32_t without_drafts(const pb_sequence& s) { return remaining(s) - s.draft_tokens; }
+
+    // Of a decode that is still to be planned: its own token, and a page for it.
+    void hold(const pb_sequence& s) {
+        held_tokens_ += without_drafts(s);
+        held_pages_ += step_.pages_for(s, without_drafts(s));
+    }
+    void let_go(const pb_sequence& s) {
+        held_tokens_ -= without_drafts(s);
+        held_pages_ -= step_.pages_for(s, without_drafts(s));
+    }
+
     void run(const pb_sequence& s, uint32_t n) {
         plan_.run(s, n);
         tokens_ -= n;
@@ -118,13 +137,14 @@ class StepPacker {
 
     template <class Sooner>
     void plan_running(const pb_sequence& s, Sooner&& sooner) {
-        uint32_t n = std::min({remaining(s), tokens_, chunk_limit(s)});
+        const uint32_t free = tokens_ - std::min(tokens_, held_tokens_); // and so many may be drafts
+        uint32_t n = std::min({remaining(s), std::max(without_drafts(s), free), tokens_, chunk_limit(s)});
         if (n == 0 || plan_.size() == step_.raw.max_num_seqs) {
             lacking_ += lacking(s, 0, remaining(s));
             return;
         }
-        if (step_.pages_for(s, n) > blocks_)
-            n = std::min(n, remaining(s) - s.draft_tokens);  // drafts never cause preemption
+        if (step_.pages_for(s, n) + held_pages_ > blocks_)
+            n = std::min(n, without_drafts(s)); // drafts never cause preemption
         while (step_.pages_for(s, n) > blocks_) {
             const pb_sequence* victim = nullptr;
             for (const pb_sequence& other : step_.running)
@@ -136,7 +156,7 @@ class StepPacker {
             take_back(*victim);
             pressed_ = true;
             if (victim->id == s.id) return;
-            n = std::min(remaining(s) - s.draft_tokens, std::max(n, std::min(tokens_, chunk_limit(s))));
+            n = std::min(without_drafts(s), std::max(n, std::min(tokens_, chunk_limit(s))));
         }
         run(s, n);
         blocks_ -= step_.pages_for(s, n);
@@ -159,6 +179,8 @@ class StepPacker {
     Plan& plan_;
     uint32_t tokens_, blocks_, seats_;
     uint32_t prompt_tokens_ = UINT32_MAX; // left for prompts; UINT32_MAX: as many as for all
+    uint32_t held_tokens_ = 0;            // for decodes that are still to be planned
+    uint64_t held_pages_ = 0;             // likewise
     uint64_t lacking_ = 0;                // pages that those who run lack for tokens of later steps
     bool pressed_ = false;
     std::vector<uint64_t> gone_; // preempted in this step
