@@ -18,8 +18,9 @@ class Static {
         packer.keep_running(patchbay::arrived_later);
         if (packer.preempted_any()) return;
         // A batch too large for one step's token budget is still being formed while its first prompts are computed;
-        // requests that were preempted out of it are admitted to it again.
-        if (step.running.empty()) open_ = batch_size_ ? batch_size_ : step.raw.max_num_seqs;
+        // requests that were preempted out of it are admitted to it again, and while one waits it has not ended.
+        const bool returning = !step.waiting.empty() && step.waiting[0].flags & PB_SEQ_PREEMPTED; // they are in front
+        if (step.running.empty() && !returning) open_ = batch_size_ ? batch_size_ : step.raw.max_num_seqs;
         for (const pb_sequence& s : step.waiting) {
             const bool returns = s.flags & PB_SEQ_PREEMPTED;
             if ((!returns && open_ == 0) || !packer.admit(s)) break;
