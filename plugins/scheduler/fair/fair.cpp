@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "patchbay/sdk/step_packer.hpp"
 
@@ -19,8 +20,11 @@ class Fair {
 
     explicit Fair(const patchbay::Context& context) { configure(context); }
     void configure(const patchbay::Context& context) {
-        prompt_weight_ = context.get<double>("prompt_weight");
-        output_weight_ = context.get<double>("output_weight");
+        const auto prompt = context.get<double>("prompt_weight"), output = context.get<double>("output_weight");
+        if (prompt == 0 && output == 0)
+            throw patchbay::Error(PB_INVALID, "prompt_weight and output_weight are both 0");
+        prompt_weight_ = prompt;
+        output_weight_ = output;
     }
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
@@ -29,10 +33,11 @@ class Fair {
         for (const pb_sequence& s : step.waiting) queues[s.tenant].push_back(&s);
         for (const pb_sequence& s : step.running) {
             queues[s.tenant]; // the tenant is active
-            seen_.try_emplace(s.id, Seen{s.tenant, s.output_tokens});
+            if (seen_.try_emplace(s.id, Seen{s.tenant, s.output_tokens}).second) charged_.insert(s.group);
             charge_output(s.id, s.output_tokens);
         }
         lift(queues);
+        forget_ended(step);
         packer.keep_running(patchbay::arrived_later);
         if (packer.preempted_any()) return;
         for (std::erase_if(queues, is_empty); !queues.empty(); std::erase_if(queues, is_empty)) {
@@ -43,7 +48,7 @@ class Fair {
             if (!packer.admit(s)) return;
             least->second.pop_front();
             const bool first = seen_.try_emplace(s.id, Seen{s.tenant, s.output_tokens}).second;
-            if (first) served_[s.tenant] += prompt_weight_ * s.prompt_tokens; // a preempted request was charged before
+            if (first) charge_prompt(s); // a preempted one was charged before
         }
     }
 
@@ -56,6 +61,12 @@ class Fair {
     struct Seen {
         uint32_t tenant, output;
     };
+
+    // A request pays for its prompt once; its further outputs for what of the prompt they compute again.
+    void charge_prompt(const pb_sequence& s) {
+        const bool pays = charged_.insert(s.group).second;
+        served_[s.tenant] += prompt_weight_ * (pays ? s.prompt_tokens : patchbay::uncached(s));
+    }
 
     void charge_output(uint64_t id, uint32_t tokens) {
         const auto at = seen_.find(id);
@@ -86,11 +97,23 @@ class Fair {
         std::erase_if(served_, [&](const auto& t) { return !queues.contains(t.first) && t.second <= floor_; });
     }
 
+    // Requests that neither run nor wait. Now and then, as it looks at all.
+    void forget_ended(const patchbay::SchedulerStep& step) {
+        constexpr size_t kFew = 1024;
+        if (charged_.size() <= kFew + 2 * (step.running.size() + step.waiting.size())) return;
+        std::unordered_set<uint64_t> kept;
+        for (const auto* all : {&step.running, &step.waiting})
+            for (const pb_sequence& s : *all)
+                if (charged_.contains(s.group)) kept.insert(s.group);
+        charged_ = std::move(kept);
+    }
+
     double prompt_weight_, output_weight_;
     std::map<uint32_t, double> served_;          // weighted tokens, by tenant
     std::vector<uint32_t> active_;               // tenants with a request, in the step before
     double floor_ = 0;                           // the counter with which a tenant joins
-    std::unordered_map<uint64_t, Seen> seen_;    // requests that were admitted
+    std::unordered_map<uint64_t, Seen> seen_;    // sequences that were admitted
+    std::unordered_set<uint64_t> charged_;       // groups whose prompt is paid for
 };
 
 }  // namespace
