@@ -17,7 +17,7 @@ class ShortestFirst {
         packer.keep_running(patchbay::arrived_later);
         const auto now = static_cast<double>(step.raw.now_us);
         patchbay::admit_by(step, packer, [&](const pb_sequence& s) {
-            return patchbay::remaining(s) - ageing_ * 1e-6 * (now - static_cast<double>(s.arrival_us));
+            return patchbay::uncached(s) - ageing_ * 1e-6 * (now - static_cast<double>(s.arrival_us));
         });
     }
 

@@ -35,7 +35,7 @@ class ShortestRemaining {
         const auto now = static_cast<double>(step.raw.now_us);
         // Ages while waiting and running: otherwise old requests would be admitted and then preempted for new ones.
         const auto work = [&](const pb_sequence& s) {
-            return patchbay::remaining(s) + output_left(s) -
+            return to_compute(s) + output_left(s) -
                    ageing_ * 1e-6 * (now - static_cast<double>(s.arrival_us));
         };
         // A preempted request computes all of its tokens again.
@@ -65,6 +65,12 @@ class ShortestRemaining {
     struct Mean {
         double value = 0, count = 0;
     };
+
+    // One that waits finds its cached tokens; of one that runs they are computed already.
+    static double to_compute(const pb_sequence& s) {
+        const bool waits = s.computed_tokens == 0 && s.in_flight == 0;
+        return waits ? patchbay::uncached(s) : patchbay::remaining(s);
+    }
 
     double output_left(const pb_sequence& s) const {
         double expected = output_;
