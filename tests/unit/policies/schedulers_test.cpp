@@ -48,6 +48,35 @@ TEST(Fcfs, DraftsCountAgainstTheBudget) {
     w.run(1, 40, 1, 40).draft_tokens = 4;
     w.run(2, 40, 1, 40).draft_tokens = 4;
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 5}, {2, 1}}));
+    w.in.max_num_batched_tokens = 8;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 5}, {2, 3}}));
+}
+
+TEST(Fcfs, DraftsTakeNoTokenThatAnotherDecodeNeeds) {
+    World w("fcfs");
+    w.in.max_num_batched_tokens = 5;
+    w.run(1, 40, 1, 40).draft_tokens = 4;
+    w.run(2, 40, 1, 40).draft_tokens = 4;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 4}, {2, 1}}));
+    w.in.max_num_batched_tokens = 1;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 1}}));
+    w.running.clear();
+    w.in.max_num_seqs = 64;
+    w.in.max_num_batched_tokens = 512;
+    for (uint64_t id = 1; id <= 64; ++id) w.run(id, 40, 1, 40).draft_tokens = 8;
+    EXPECT_EQ(w.plan().tokens.size(), 64u);
+}
+
+TEST(Fcfs, DraftsTakeNoPageThatAnotherDecodeNeeds) {
+    World w("fcfs");
+    w.in.free_pages = 1;
+    w.run(1, 31, 1, 31).draft_tokens = 4; // they need a page
+    w.run(2, 32, 1, 32);                  // so does its token
+    const Planned p = w.plan();
+    EXPECT_EQ(p.preempted, Ids{});
+    EXPECT_EQ(p.tokens, (Tokens{{1, 1}, {2, 1}}));
+    w.in.free_pages = 2;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 5}, {2, 1}}));
 }
 
 TEST(Fcfs, ThePrefixThatIsCachedIsNotPlanned) {
@@ -238,92 +267,6 @@ TEST(Fcfs, KvInHostMemoryComesBackWithAToken) {
     w.run(2, 16, 1, 10);
     w.in.free_pages = 5; // not all of its six pages
     EXPECT_EQ(w.plan().tokens, (Tokens{{2, 7}}));
-}
-
-TEST(Priority, LowerValuesFirstThenArrivalThenId) {
-    World w("priority");
-    w.wait(1, 10).priority = 2;
-    w.wait(2, 10).priority = 0;
-    w.wait(3, 10).priority = 1;
-    w.wait(4, 10).priority = 0;
-    EXPECT_EQ(w.plan().order, (Ids{2, 4, 3, 1}));
-}
-
-TEST(Priority, TheWorstIsPreemptedWhenABetterOneNeedsAPage) {
-    World w("priority");
-    w.in.free_pages = 0;
-    w.run(1, 32, 1, 32).priority = 5;
-    w.run(2, 32, 1, 32).priority = 0;
-    const Planned p = w.plan();
-    EXPECT_EQ(p.preempted, (Ids{1}));
-    EXPECT_EQ(p.tokens, (Tokens{{2, 1}}));
-}
-
-TEST(Priority, AgeingLetsTheOldPass) {
-    World w("priority", {{"ageing", "10"}});
-    w.in.now_us = 2'000'000;
-    w.wait(1, 10).priority = 5;
-    w.waiting.back().arrival_us = 0; // two seconds: 5 − 20
-    w.wait(1999, 10).priority = 0;
-    EXPECT_EQ(w.plan().order.front(), 1u);
-}
-
-TEST(Sjf, TheShortestPromptGoesFirst) {
-    World w("sjf", {{"ageing", "0"}});
-    w.wait(1, 300);
-    w.wait(2, 20);
-    w.wait(3, 100);
-    EXPECT_EQ(w.plan().order, (Ids{2, 3, 1}));
-}
-
-TEST(Sjf, AgeingKeepsTheLongFromStarving) {
-    World w("sjf", {{"ageing", "100"}});
-    w.in.now_us = 5'000'000;
-    w.wait(1, 300);
-    w.waiting.back().arrival_us = 0; // five seconds at 100 tokens/s: 300 − 500
-    w.wait(4999, 20);
-    EXPECT_EQ(w.plan().order, (Ids{1, 4999}));
-}
-
-TEST(Static, NobodyJoinsUntilTheBatchHasEnded) {
-    World w("static", {{"batch_size", "2"}});
-    for (uint64_t id : {1, 2, 3}) w.wait(id, 10);
-    EXPECT_EQ(w.plan().order, (Ids{1, 2}));
-    w.waiting.erase(w.waiting.begin(), w.waiting.begin() + 2);
-    w.run(1, 10, 1, 10);
-    EXPECT_EQ(w.plan().order, (Ids{1})); // 2 has ended, 3 waits for 1
-    w.running.clear();
-    EXPECT_EQ(w.plan().order, (Ids{3}));
-}
-
-TEST(Static, ABatchLargerThanTheBudgetIsFormedOverSeveralSteps) {
-    World w("static", {{"batch_size", "2"}});
-    w.in.max_num_batched_tokens = 100;
-    w.wait(1, 100);
-    w.wait(2, 50);
-    EXPECT_EQ(w.plan().order, (Ids{1}));
-    w.waiting.erase(w.waiting.begin());
-    w.run(1, 100, 1, 100);
-    w.wait(3, 10);
-    EXPECT_EQ(w.plan().order, (Ids{1, 2})); // the second place was still open, a third there is none
-}
-
-TEST(Static, OneThatWasPreemptedComesBackIntoItsBatch) {
-    World w("static", {{"batch_size", "2"}});
-    w.run(1, 100, 1, 100);
-    w.wait(2, 50).flags = PB_SEQ_PREEMPTED;
-    w.wait(3, 10);
-    EXPECT_EQ(w.plan().order, (Ids{1, 2}));
-}
-
-TEST(Schedulers, RefuseKeysAndValuesOutsideTheirSchema) {
-    const auto refusal = [](const std::string& name, const host::Settings& s) {
-        return registry().scheduler(name, s, services()).error();
-    };
-    EXPECT_EQ(refusal("sjf", {{"agein", "1"}}), "unknown key 'agein' of scheduler 'sjf' (did you mean 'ageing'?)");
-    EXPECT_EQ(refusal("static", {{"batch_size", "-1"}}), "'batch_size' is -1, expected 0 to 65536 sequences");
-    EXPECT_EQ(refusal("static", {{"batch_size", "two"}}), "'batch_size' is 'two', expected a whole number");
-    EXPECT_EQ(refusal("fcsf", {}), "no scheduler 'fcsf' (did you mean 'fcfs'?)");
 }
 
 }  // namespace
