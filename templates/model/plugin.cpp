@@ -1,7 +1,16 @@
 // @name@ - a model: decoder layers with rotary positions, grouped queries and a gated MLP, each after a norm.
+#include "patchbay/sdk/config_keys.hpp"
 #include "patchbay/sdk/decoder_blocks.hpp"
 
 namespace {
+
+namespace keys = patchbay::config_keys;
+
+// What it does with each key of config.json. Other values are refused; of a key that is in no table it warns.
+constexpr keys::ConfigKey kOwnKeys[] = {keys::ignores("model_type"), keys::reads("hidden_act"),
+                                        keys::only("attention_bias", "false"), keys::only("mlp_bias", "false")};
+constexpr keys::Keys kTables[] = {kOwnKeys, keys::kNoWindowKeys, keys::kDecoderKeys, keys::kRopeKeys,
+                                  keys::kCommonKeys};
 
 class @Class@ : public patchbay::GatedDecoder { // forward() is the base's: docs/models.md shows one that writes its own
   public:
@@ -10,6 +19,7 @@ class @Class@ : public patchbay::GatedDecoder { // forward() is the base's: docs
 
     // Reads config.json and lists the weights, by their names in the checkpoint. What it does not do it refuses.
     pb_model_facts load_config(const patchbay::ModelConfig& config) {
+        patchbay::check_keys(config, kTables);
         shape = patchbay::decoder_shape(config); // hidden_size, num_hidden_layers, num_attention_heads, …
         eps = patchbay::norm_epsilon(config, "rms_norm_eps", 1e-6f);
         config.one_of("hidden_act", {"silu"});

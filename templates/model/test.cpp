@@ -20,13 +20,18 @@ void tests() {
     for (const char* name : {"model.embed_tokens.weight", "model.layers.1.self_attn.v_proj.weight", "lm_head.weight"})
         expect(std::find(names.begin(), names.end(), name) != names.end(), std::string("it reads ") + name);
 
-    Settings other = kConfig;
-    other["hidden_act"] = "tanh";
-    try {
-        Model(kPlugin).load_config(other);
-        expect(false, "an activation that it does not compute is refused");
-    } catch (const patchbay::Error& e) {
-        expect(std::string(e.what()).find("tanh") != std::string::npos, "the refusal names the value");
+    const Settings kRefused = {{"hidden_act", "tanh"}, {"attention_bias", "true"}, {"mlp_bias", "true"},
+                               {"sliding_window", "256"}};
+    for (const auto& [key, value] : kRefused) { // what it does not compute
+        Settings other = kConfig;
+        other[key] = value;
+        std::string refusal;
+        try {
+            Model(kPlugin).load_config(other);
+        } catch (const patchbay::Error& e) {
+            refusal = e.what();
+        }
+        expect(refusal.find(value) != std::string::npos, "the refusal of " + key + " names the value");
     }
     for (const CheckResult& check : run_checks(PATCHBAY_TEST_PLUGIN)) // those of its kind, in a child process
         expect(!check.failed(), check.check + ": " + check.reason);

@@ -66,12 +66,13 @@ static void preempt(planned *p, const pb_sequence *s) {
     item->how = PB_PREEMPT_RECOMPUTE;
     p->pages += s->pages_freed_if_preempted;
 }
-/* Tokens of a prompt in this step. */
+/* Tokens of a sequence in this step; only a prompt is kept in one piece, or to chunks of so many. */
 static uint32_t chunk(const planned *p, const pb_sequence *s, uint32_t wanted) {
     const uint32_t most = p->in->long_prefill_token_threshold;
+    if (remaining(s) - s->draft_tokens <= 1) return least(wanted, p->tokens); /* drafts that do not fit are left out */
     if (!(p->in->flags & PB_STEP_CHUNKED_PREFILL) || s->flags & PB_SEQ_NO_CHUNK)
         return wanted > p->tokens ? 0 : wanted; /* in one piece, or not at all */
-    return least(most > 0 && wanted > 1 ? least(wanted, most) : wanted, p->tokens);
+    return least(most > 0 ? least(wanted, most) : wanted, p->tokens);
 }
 
 /* Those that run, in order of admission. The latest is preempted where pages run out. */

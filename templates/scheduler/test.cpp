@@ -26,6 +26,13 @@ void tests() {
     step.running[1].arrival_us = 1;
     const Planned planned = scheduler.plan(step);
     expect(planned.preempts_sequence(5) && planned.tokens(4) == 1, "without a page the latest is preempted");
+
+    Step whole;
+    whole.flags = 0; // prompts may not be split
+    whole.max_num_batched_tokens = 3;
+    whole.running = {decoding(6, 48)};
+    whole.running[0].draft_tokens = 4;
+    expect(scheduler.plan(whole).tokens(6) == 3, "a decode goes on without the drafts that do not fit");
     for (const CheckResult& check : run_checks(PATCHBAY_TEST_PLUGIN)) // those of its kind, in a child process
         expect(!check.failed(), check.check + ": " + check.reason);
 }
