@@ -24,7 +24,8 @@ MODELS = Path(__file__).resolve().parents[1] / "golden" / "models"
 PROMPT = 40     # tokens: longer than every window of the bases
 ROWS = (11, 39)  # whose logits are kept
 BASES = ["llama_mha", "llama3_rope", "llama_yarn", "llama_linear_rope", "llama_gqa_tied", "mistral_window", "qwen2_window", "qwen3", "gpt2_scaled", "opt",
-         "phi3", "phi3_longrope", "gemma", "gemma2", "gemma3", "gemma3_vision", "mixtral", "qwen3_moe_mixed", "bamba", "gpt_oss"]
+         "phi3", "phi3_longrope", "gemma", "gemma2", "gemma3", "gemma3_vision", "mixtral", "qwen3_moe_mixed", "bamba", "gpt_oss",
+         "smollm3", "qwen2_moe", "cohere", "cohere2", "granite", "olmo2", "phi", "stablelm", "starcoder2"]
 
 VARIANTS = ("llama3_rope", "llama_yarn", "llama_linear_rope", "llama_gqa_tied", "phi3_longrope", "gemma3_vision")  # of a family that is there already
 

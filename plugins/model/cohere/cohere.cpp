@@ -31,7 +31,8 @@ class Cohere : public patchbay::LayerNormDecoder {
         const bool bias = config.get<bool>("attention_bias", false);
 
         embedding = weights.embedding({"model.embed_tokens", shape.vocab}, shape.hidden);
-        list_rotary(patchbay::rope_settings(config, {.positions_if_missing = 8192}));
+        list_rotary(patchbay::rope_settings(config, {.theta_if_missing = second ? 1e4 : 5e5,
+                                                     .positions_if_missing = 8192}));
         for (uint32_t i = 0; i < shape.layers; ++i) {
             const std::string name = "model.layers." + std::to_string(i) + ".";
             Layer& l = layers.emplace_back();

@@ -24,11 +24,14 @@ class GptNeox : public patchbay::LayerNormDecoder {
         const bool bias = config.get<bool>("attention_bias", true);
 
         const int64_t hidden = shape.hidden, d = shape.head_dim;
+        const auto part = config.get<double>("rotary_pct", 0.25);
+        if (config.get<double>("partial_rotary_factor", part) != part) // which transformers does not read here
+            throw patchbay::Error(PB_UNSUPPORTED, "partial_rotary_factor is not rotary_pct");
         embedding = weights.embedding({"gpt_neox.embed_in", shape.vocab}, hidden);
         list_rotary(patchbay::rope_settings(config, {.theta = "rotary_emb_base",
                                                      .positions_if_missing = 2048,
                                                      .turned = patchbay::RopeKeys::Turned::kPart,
-                                                     .part_if_missing = config.get<double>("rotary_pct", 0.25)}));
+                                                     .part_if_missing = part}));
         for (uint32_t i = 0; i < shape.layers; ++i) {
             const std::string name = "gpt_neox.layers." + std::to_string(i) + ".";
             const auto third = [&](int64_t which) { // of each head

@@ -22,9 +22,10 @@ class Qwen2Moe : public patchbay::GatedDecoder {
         config.one_of("hidden_act", {"silu"});
         const bool slides = config.get<bool>("use_sliding_window", false);
         const uint32_t window = slides ? patchbay::sliding_window(config, 4096) : 0,
-                       full_layers = config.integer("max_window_layers", 0, 1 << 20, 28);
+                       first_full = config.integer("max_window_layers", 0, 1 << 20, 28);
+        // As transformers 5 does: every other one of the first layers. Qwen 2's dense models slide from there on.
         windows_ = patchbay::layer_windows(config, shape.layers, window,
-                                           [&](uint32_t i) { return window > 0 && i >= full_layers; });
+                                           [&](uint32_t i) { return window > 0 && i % 2 == 0 && i < first_full; });
 
         ends = patchbay::DecoderEnds::list(weights, config, shape);
         const patchbay::RopeSettings rope = patchbay::rope_settings(config, {.positions_if_missing = kPositions});

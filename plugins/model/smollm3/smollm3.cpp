@@ -66,10 +66,8 @@ class SmolLm3 : public patchbay::GatedDecoder {
         }
         const bool slides = config.get<bool>("use_sliding_window", false);
         const uint32_t window = slides ? patchbay::sliding_window(config, 0) : 0;
-        if (slides)
-            windows_ = patchbay::layer_windows(config, shape.layers, window,
-                                               [&](uint32_t i) { return window > 0 && turns_[i]; });
-        else windows_.assign(shape.layers, 0);
+        windows_ = patchbay::layer_windows(config, shape.layers, window,
+                                           [&](uint32_t i) { return window > 0 && !turns_[i]; });
     }
 
     std::vector<bool> turns_; // by layer

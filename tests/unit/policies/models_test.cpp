@@ -73,7 +73,10 @@ TEST(Models, OfOtherFamiliesRefuseWhatTheyDoNotDo) {
     EXPECT_EQ(error("cohere", "CohereForCausalLM", {{"use_qk_norm", "true"}}),
               "use_qk_norm 'true' is not supported (supported: false): norms of each head with weights of their own "
               "(Command R+)");
-    EXPECT_EQ(error("granite", "GraniteForCausalLM", {{"logits_scaling", "0"}}), 
+    EXPECT_EQ(error("gpt_neox", "GPTNeoXForCausalLM",
+                    {{"num_key_value_heads", "null"}, {"partial_rotary_factor", "0.5"}}),
+              "partial_rotary_factor is not rotary_pct");
+    EXPECT_EQ(error("granite", "GraniteForCausalLM", {{"logits_scaling", "0"}}),
               "logits_scaling is 0.000000, expected more than 0");
     EXPECT_EQ(error("smollm3", "SmolLM3ForCausalLM", {{"no_rope_layers.0", "1"}}),
               "config.json has no 'no_rope_layers.1'");
@@ -116,6 +119,32 @@ TEST(Models, QwenSlidesFromTheLayerThatItIsTold) {
     l = load("qwen", "Qwen2ForCausalLM",
              {{"use_sliding_window", "false"}, {"sliding_window", "32"}, {"max_window_layers", "4"}});
     EXPECT_EQ(l.kv(4).sliding_window, 0u);
+}
+
+TEST(Models, MixturesOfQwenTwoSlideInEveryOtherOfTheFirstLayers) {
+    Loaded l = load("qwen2_moe", "Qwen2MoeForCausalLM",
+                    {{"use_sliding_window", "true"}, {"sliding_window", "32"}, {"max_window_layers", "4"}});
+    ASSERT_EQ(l.error, "");
+    for (uint32_t layer = 0; layer < 6; ++layer)
+        EXPECT_EQ(l.kv(layer).sliding_window, layer == 0 || layer == 2 ? 32u : 0u) << layer;
+}
+
+TEST(Models, SmolLmSlidesWhereItDoesNotTurn) {
+    Config config = {{"use_sliding_window", "true"}, {"sliding_window", "32"}};
+    Loaded fourth = load("smollm3", "SmolLM3ForCausalLM", config);
+    ASSERT_EQ(fourth.error, "");
+    for (uint32_t layer = 0; layer < 6; ++layer) {
+        EXPECT_EQ(fourth.kv(layer).sliding_window, layer == 3 ? 32u : 0u) << layer;
+        config["no_rope_layers." + std::to_string(layer)] = layer % 2 == 0 ? "1" : "0";
+    }
+    Loaded told = load("smollm3", "SmolLM3ForCausalLM", config);
+    for (uint32_t layer = 0; layer < 6; ++layer)
+        EXPECT_EQ(told.kv(layer).sliding_window, layer % 2 == 1 ? 32u : 0u) << layer;
+    config["use_sliding_window"] = "false";
+    EXPECT_EQ(load("smollm3", "SmolLM3ForCausalLM", config).kv(1).sliding_window, 0u);
+    for (uint32_t layer = 0; layer < 6; ++layer)
+        config["layer_types." + std::to_string(layer)] = layer == 1 ? "sliding_attention" : "full_attention";
+    EXPECT_EQ(load("smollm3", "SmolLM3ForCausalLM", config).error, "layer 1 slides, but there is no sliding_window");
 }
 
 TEST(Models, QwenTwoHasABiasOnQueriesAndQwenThreeOnlyIfItSaysSo) {
