@@ -61,6 +61,31 @@ TEST(AttentionSwap, ToOneWithOtherPagesComputesEverySequenceAnew) {
     }
 }
 
+TEST(AttentionSwap, NamesBlocksByTheLayoutInUse) {
+    const auto engine = [](const char* attention) {
+        config::EngineConfig c = busy_engine("fcfs", "greedy");
+        c.attention.plugin = attention;
+        c.engine.enable_prefix_caching = true;
+        c.swap.probation_steps = 2;
+        return c;
+    };
+    const auto blocks = [](Swapping& s) { return first_blocks(s, [&s] { s.add_requests(); }); };
+    Swapping paged(engine("paged")), reference(engine("reference"));
+    const BlockKeys of_paged = blocks(paged), of_reference = blocks(reference);
+    ASSERT_FALSE(of_paged.empty());
+    EXPECT_NE(of_paged, of_reference);
+    paged.add_requests();
+    for (int i = 0; i < 4; ++i) paged.step();
+    for (const auto& [name, wanted] : {std::pair{"reference", of_reference}, std::pair{"paged", of_paged}}) {
+        const auto swap = paged.swap(kAttention, {name, {}});
+        paged.add_requests();
+        paged.run();
+        ASSERT_EQ(swap->record().state, SwapState::kCommitted) << swap->record().text();
+        ASSERT_TRUE(paged.engine->reset_prefix_cache());
+        EXPECT_EQ(blocks(paged), wanted) << name;
+    }
+}
+
 class AttentionFault : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(AttentionFault, OnProbationIsRolledBackOnceAndNoRequestIsLost) {

@@ -2,10 +2,6 @@
 // the other, with all that is before it computed by the same one.
 #include <gmock/gmock.h>
 
-#include <set>
-#include <utility>
-
-#include "kv/cache_events.hpp"
 #include "paths.hpp"
 #include "service/engine_thread.hpp"
 #include "swap/checkpoint_fixture.hpp"
@@ -56,21 +52,11 @@ TEST(ModelSwap, ThereAndBackAgainManyTimesLosesNoRequest) {
 // A router that follows KV events sends prompts where their prefix is: the model that computed a block is in its name.
 TEST(ModelSwap, NamesBlocksAsAnEngineDoesThatWasMadeWithTheModel) {
     const OtherCheckpoint other;
-    const auto first_blocks = [](Swapping& s) { // of the prompts that are asked from now on
-        std::set<std::pair<uint64_t, uint64_t>> keys;
-        s.engine->on_kv_events([&keys](std::span<const kv::CacheEvent> events, uint64_t) {
-            for (const kv::CacheEvent& e : events)
-                if (e.kind == kv::CacheEvent::Kind::kStored && e.first) keys.emplace(e.key.high, e.key.low);
-        });
-        ask(s, 1, 3);
-        s.run();
-        s.engine->on_kv_events({});
-        return keys;
-    };
+    const auto blocks = [](Swapping& s) { return first_blocks(s, [&s] { ask(s, 1, 3); }); };
     config::EngineConfig c = demo_engine(demo_path());
-    c.engine.max_num_seqs = 1; // the others wait, and the scheduler is told what is cached of them
+    c.engine.max_num_seqs = 1; // the others wait, and what the cache has of them is watched
     Swapping first(c), made_with_other(demo_engine(other.path()));
-    const auto of_first = first_blocks(first), of_other = first_blocks(made_with_other);
+    const BlockKeys of_first = blocks(first), of_other = blocks(made_with_other);
     ASSERT_FALSE(of_first.empty());
     EXPECT_NE(of_first, of_other);
     ask(first, 1, 3);
@@ -79,7 +65,21 @@ TEST(ModelSwap, NamesBlocksAsAnEngineDoesThatWasMadeWithTheModel) {
     first.run();
     ASSERT_EQ(swap->record().state, SwapState::kCommitted) << swap->record().text();
     ASSERT_TRUE(first.engine->reset_prefix_cache());
-    EXPECT_EQ(first_blocks(first), of_other);
+    EXPECT_EQ(blocks(first), of_other);
+    EXPECT_EQ(first.engine->facts().kv_identity(), made_with_other.engine->facts().kv_identity());
+}
+
+TEST(ModelSwap, ThatIsRolledBackNamesBlocksAsBefore) {
+    const auto blocks = [](Swapping& s) { return first_blocks(s, [&s] { ask(s, 1, 3); }); };
+    Swapping s(demo_engine(demo_path()));
+    const BlockKeys before = blocks(s);
+    ask(s, 1, 3);
+    s.step();
+    const auto swap = s.engine->swap({kModel, {demo_path(), {}}, with_models_of("swap_faulty_models_1"), prober()});
+    s.run();
+    ASSERT_EQ(swap->record().state, SwapState::kRolledBack) << swap->record().text();
+    ASSERT_TRUE(s.engine->reset_prefix_cache());
+    EXPECT_EQ(blocks(s), before);
 }
 
 TEST(ModelSwap, IsRefusedToAModelThatKeepsOtherKv) {

@@ -60,6 +60,7 @@ TEST_P(ProposerFault, InAnyCallOfProbationBringsThePredecessorBackOnce) {
         const auto all = records(s.steps);
         ASSERT_EQ(all.size(), 2u) << at;
         EXPECT_EQ(all[1].state, SwapState::kRolledBack) << all[1].text();
+        EXPECT_TRUE(all[1].after_calls) << "its predecessor made none in that step";
         for (const StepReport& r : s.steps) EXPECT_EQ(r.calls.proposer_faults, 0u);
     }
 }

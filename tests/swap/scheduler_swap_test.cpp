@@ -172,6 +172,7 @@ TEST_P(SchedulerFault, InAnyStepOfProbationIsRedoneByThePredecessorAndRolledBack
         ASSERT_EQ(all.size(), 2u) << at;
         EXPECT_EQ(all[0].state, SwapState::kOnProbation);
         EXPECT_EQ(all[1].state, SwapState::kRolledBack);
+        EXPECT_FALSE(all[1].after_calls) << "its predecessor planned the step";
         EXPECT_EQ(all[1].end_step, static_cast<uint64_t>(3 + at));
         EXPECT_TRUE(all[1].text().starts_with("swap scheduler counting_1→faulty: rolled back in phase plan: "))
             << all[1].text();
@@ -198,6 +199,7 @@ TEST(SchedulerSwap, OneThatIsSlowIsRightInThisStepAndGoneBeforeTheNext) {
     EXPECT_EQ(s.run(), undisturbed());
     const auto all = records(s.steps);
     ASSERT_EQ(all.size(), 2u);
+    EXPECT_TRUE(all[1].after_calls) << "its plan counted";
     EXPECT_EQ(all[1].text(),
               "swap scheduler counting_1→faulty: rolled back in phase time: plan took 5 ms, more than max_call_ms of "
               "1");

@@ -1,4 +1,6 @@
 #include "swap/swap_fixture.hpp"
+
+#include "kv/cache_events.hpp"
 #include "paths.hpp"
 
 #include <filesystem>
@@ -133,6 +135,18 @@ std::vector<host::SwapRecord> records(const std::vector<StepReport>& steps) {
     std::vector<host::SwapRecord> out;
     for (const StepReport& s : steps) out.insert(out.end(), s.swaps.begin(), s.swaps.end());
     return out;
+}
+
+BlockKeys first_blocks(Swapping& s, const std::function<void()>& asked) {
+    BlockKeys keys;
+    s.engine->on_kv_events([&keys](std::span<const kv::CacheEvent> events, uint64_t) {
+        for (const kv::CacheEvent& e : events)
+            if (e.kind == kv::CacheEvent::Kind::kStored && e.first) keys.emplace(e.key.high, e.key.low);
+    });
+    asked();
+    s.run();
+    s.engine->on_kv_events({});
+    return keys;
 }
 
 }  // namespace patchbay::engine::testing

@@ -4,7 +4,9 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "unit/engine/engine_fixture.hpp"
 
@@ -74,5 +76,9 @@ Texts greedy_undisturbed(); // with the sampler greedy
 
 std::string name_in(const Engine&, const std::string& kind); // of the plugin in a slot
 std::vector<host::SwapRecord> records(const std::vector<StepReport>&);
+
+// The blocks that begin a chain, of those that are cached while `asked` is served.
+using BlockKeys = std::set<std::pair<uint64_t, uint64_t>>;
+BlockKeys first_blocks(Swapping&, const std::function<void()>& asked);
 
 }  // namespace patchbay::engine::testing

@@ -1,5 +1,4 @@
-// All parts of one engine, in the order in which each is built on those before it. Each is alone in its own room; this
-// is the only place that knows them all.
+// All groups of parts of one engine, in the order in which each is built on those before it.
 #pragma once
 #include <memory>
 

@@ -192,7 +192,7 @@ Result<int> supervise(const std::string& host, uint16_t port, const std::functio
         const std::string who = culprit->kind + " '" + culprit->name + "' (" + culprit->sha256 + ")";
         if (culprit->predecessor.empty())
             return fail(who + " has ended the server, and no other was in its slot before");
-        if (was_ended) return fail(who + " has ended the server, which was to end");
+        if (was_ended) return fail(who + " has ended the server while it was shutting down");
         std::cerr << "supervisor: " << who << " has ended the server, and is refused from now on; it starts again with "
                   << culprit->kind << " '" << culprit->predecessor << "'" << std::endl;
     }

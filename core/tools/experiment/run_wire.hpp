@@ -113,7 +113,8 @@ void fields(A& a, host::Identity& i) {
 }
 template <class A>
 void fields(A& a, host::SwapRecord& s) {
-    a(s.kind, s.transaction, s.from, s.to, s.state, s.phase, s.reason, s.step, s.time_ns, s.pause_ns, s.end_step);
+    a(s.kind, s.transaction, s.from, s.to, s.state, s.phase, s.reason, s.step, s.time_ns, s.pause_ns, s.end_step,
+      s.after_calls);
 }
 template <class A>
 void fields(A& a, runner::CallTimes& t) {

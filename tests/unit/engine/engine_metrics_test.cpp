@@ -200,7 +200,8 @@ TEST(EngineMetricsTest, ACallThatTookTooLongCountsForWhoMadeIt) {
     report.swaps = {swap_to_sjf(host::SwapState::kOnProbation)};
     s.engine.on_step(report);
     report.calls.plan_ns = 2'000'000'000;
-    report.swaps = {swap_to_sjf(host::SwapState::kRolledBack, "time")}; // at the end of the step that it planned
+    report.swaps = {swap_to_sjf(host::SwapState::kRolledBack, "time")};
+    report.swaps[0].after_calls = true;
     s.engine.on_step(report);
     report.calls.plan_ns = 1'000'000;
     report.swaps.clear();

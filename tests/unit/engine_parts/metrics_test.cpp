@@ -19,10 +19,11 @@ using ::testing::Not;
 TEST(KvMetrics, SayWhatIsFreeBeforeTheFirstStepAndNothingWithoutAnEngine) {
     metrics::Metrics all;
     {
-        KvMetrics kv(all, {.num_blocks = 100});
+        KvMetrics kv(all, {.num_blocks = 100, .watermark = 0.25});
         PreemptionMetrics preemption(all, {.swap_pages = 7});
         EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_pages{state=\"free\"} 100\n"));
         EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_swap_pages{state=\"free\"} 7\n"));
+        EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_watermark_ratio 0.25\n"));
     }
     EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_pages{state=\"free\"} 0\n"));
     EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_swap_pages{state=\"free\"} 0\n"));
@@ -38,6 +39,18 @@ TEST(KvMetrics, GiveSharesOfNothingAsNothing) {
     EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_utilisation_ratio 0.25\n"));
     EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_fragmentation_ratio 0.25\n"));
     EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_pages{state=\"free\"} 5\n"));
+}
+
+TEST(PreemptionMetrics, TellThoseSwappedFromThoseRecomputed) {
+    metrics::Metrics all;
+    PreemptionMetrics preemption(all, {});
+    PreemptionReport r{.preemptions = 3, .swapped_out = 1, .pages_to_host = 5, .swap_pages = 9, .used_swap_pages = 4};
+    r.swap_fallbacks = {1, 0, 1};
+    preemption.on_step(r);
+    EXPECT_THAT(all.text(), HasSubstr("patchbay_preemptions_total{how=\"recompute\"} 2\n"));
+    EXPECT_THAT(all.text(), HasSubstr("patchbay_preemptions_total{how=\"swap\"} 1\n"));
+    EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_swapped_pages_total{direction=\"out\"} 5\n"));
+    EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_swap_pages{state=\"free\"} 5\n"));
 }
 
 TEST(QueueMetrics, CountAdmissionsAndShowWhoIsThereNow) {

@@ -75,6 +75,24 @@ TEST(Hints, OfOneThatReadsNoPrefixesAreNone) {
     EXPECT_EQ(b.kv.prefixes().watched().count(), 0u);
 }
 
+TEST(Hints, FollowACacheThatStartsOverWithAnotherRoot) {
+    Bench b;
+    const auto prompt = prompt_of(500, 9);
+    Sequence& s = b.wait_with(prompt);
+    kv::BlockTable held = b.compute(prompt);
+    b.hints.update();
+    ASSERT_EQ(b.shown(s).cached_tokens, 8u);
+    b.kv.tables().release(held);
+    b.hints.forget_all();
+    b.kv.prefixes().start_over("another model");
+    b.hints.update();
+    EXPECT_EQ(b.shown(s).cached_tokens, 0u);
+    held = b.compute(prompt);
+    b.hints.update();
+    EXPECT_EQ(b.shown(s).cached_tokens, 8u);
+    b.kv.tables().release(held);
+}
+
 TEST(Hints, OfOneInHostMemoryAreItsTokensThere) {
     World w = caching();
     w.slots = 4;

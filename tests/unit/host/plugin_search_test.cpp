@@ -1,4 +1,4 @@
-// What a search makes of folders given to it, whosever they are.
+// What a search makes of the folders given to it.
 #include "host/plugin_search.hpp"
 
 #include <sys/stat.h>

@@ -9,7 +9,7 @@ Result<> Progress::check(bool idle) {
     idle_steps_ = idle ? idle_steps_ + 1 : 0;
     const auto& pending = sequences_.pending();
     if (idle_steps_ >= kMaxIdleSteps && pending.empty() &&
-        scheduler_.roll_back("plan", "ran nothing for " + std::to_string(idle_steps_) + " steps in a row"))
+        scheduler_.give_up("ran nothing for " + std::to_string(idle_steps_) + " steps in a row"))
         idle_steps_ = 0;
     if (idle_steps_ < 2) return {}; // a plan may have been refused, or its work taken away: the next step has it
     if (!pending.empty()) clock_.wait_until_ns(pending.begin()->first); // nothing to do until then

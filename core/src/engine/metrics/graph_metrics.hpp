@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/engine.hpp"
+#include "engine/facts.hpp"
 #include "engine/step_report.hpp"
 #include "metrics/catalogue.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <array>
 
-#include "engine/engine.hpp"
+#include "engine/facts.hpp"
 #include "engine/step_report.hpp"
 #include "metrics/catalogue.hpp"
 

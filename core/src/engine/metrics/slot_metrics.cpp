@@ -5,16 +5,10 @@
 #include <string_view>
 
 #include "engine/metrics/seconds.hpp"
-#include "engine/swap/phases.hpp"
 #include "engine/swap/swap_slot.hpp"
 
 namespace patchbay::engine {
 namespace {
-
-// Whether the calls of the step were still those of the component that the swap took out.
-bool ends_after_calls(const host::SwapRecord& r) {
-    return r.state == host::SwapState::kRolledBack && r.phase == kTimePhase;
-}
 
 const char* outcome_of(host::SwapState state) {
     if (state == host::SwapState::kCommitted) return "committed";
@@ -65,14 +59,14 @@ SlotMetrics::~SlotMetrics() {
 
 void SlotMetrics::on_step(Report r) {
     for (const host::SwapRecord& swap : r.swaps)
-        if (!ends_after_calls(swap)) on_swap(swap);
+        if (!swap.after_calls) on_swap(swap);
     for (size_t i = 0; i < kCalls.size(); ++i) // a step without the call is no observation
         if (const uint64_t ns = calls_[i] ? kCalls[i].ns(r) : 0) calls_[i]->Observe(seconds(ns));
     for (size_t i = 0; i < kFaults.size(); ++i)
         if (faults_[i]) faults_[i]->Increment(kFaults[i].count(r));
     if (chosen_evictions_) chosen_evictions_->Increment(r.kv.chosen_evictions);
     for (const host::SwapRecord& swap : r.swaps)
-        if (ends_after_calls(swap)) on_swap(swap);
+        if (swap.after_calls) on_swap(swap);
 }
 
 void SlotMetrics::on_swap(const host::SwapRecord& r) {

@@ -11,9 +11,12 @@ void Recomputation::recompute_all() {
         if ((*s)->place == Place::kRunning) preemption_.compute_anew(**s);
     hints_.forget_all();
     kv_.prefixes().start_over(facts_.kv_identity());
-    for (const auto& [id, s] : sequences_.all()) {
+    std::vector<Sequence*> stale; // the scheduler was shown KV of them, in the cache or in host memory
+    for (const pb_sequence& r : sequences_.waiting().records())
+        if (r.cached_tokens > 0 || r.flags & PB_SEQ_SWAPPED) stale.push_back(sequences_.find(r.id));
+    for (Sequence* s : stale) {
         if (!s->kv.swapped.empty()) kv_.swap().drop(s->kv.swapped);
-        if (s->place == Place::kWaiting) hints_.refresh(*s);
+        hints_.refresh(*s);
     }
 }
 

@@ -1,7 +1,7 @@
 // What becomes of sequences when no KV is good for anything any more, because what computes it was exchanged: all wait,
 // before those that came later, and are computed anew from their tokens. Nothing is cached.
 #pragma once
-#include "engine/engine.hpp"
+#include "engine/facts.hpp"
 #include "engine/placement/preemption.hpp"
 
 namespace patchbay::engine {
@@ -12,7 +12,7 @@ class Recomputation {
                   const EngineFacts& facts)
         : sequences_(sequences), kv_(kv), hints_(hints), preemption_(preemption), facts_(facts) {}
 
-    // Between steps, or after a step that failed. The facts say by then what KV is made of.
+    // Between steps, or after a step that failed. The facts must already be those of the new model and attention.
     void recompute_all();
 
   private:

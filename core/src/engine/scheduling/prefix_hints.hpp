@@ -20,7 +20,7 @@ class PrefixHints {
     void refresh_siblings(RequestId request);  // that wait and can no longer count on one that runs
     void update();                             // of all that events since the last time have changed
     void forget(const Sequence&);              // it no longer waits
-    void forget_all();                         // until the next update(): prefixes get other identities
+    void forget_all();                         // before the cache's root changes; update() watches again
 
     std::span<const TokenId> findable(const Sequence&) const; // tokens whose KV it may take from the prefix cache
 

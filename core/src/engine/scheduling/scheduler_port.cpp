@@ -56,6 +56,11 @@ bool SchedulerPort::roll_back(const std::string& phase, const std::string& reaso
     return true;
 }
 
+bool SchedulerPort::give_up(const std::string& reason) {
+    const SwapJournal::AfterCalls after(journal_);
+    return roll_back("plan", reason);
+}
+
 Result<> SchedulerPort::plan() {
     constexpr uint32_t kMaxBadPlansInARow = 8;
     Result<> done = ask();

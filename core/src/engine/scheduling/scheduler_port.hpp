@@ -44,6 +44,7 @@ class SchedulerPort {
     const StepPlan& latest() const { return plan_; }
     // Its predecessor is back. False: it is not on probation.
     bool roll_back(const std::string& phase, const std::string& reason);
+    bool give_up(const std::string& reason); // on one whose plans are allowed and let nothing run
 
   private:
     Result<> ask();

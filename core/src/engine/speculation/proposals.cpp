@@ -36,6 +36,7 @@ bool Proposals::roll_back(const std::string& phase, const std::string& reason) {
 
 // One on probation has lost its slot by it.
 void Proposals::note_fault(Fault fault, const std::string& why, const char* what_follows) {
+    const SwapJournal::AfterCalls after(p_.journal); // its predecessor is not asked in this step
     if (roll_back("propose", why)) return;
     if (faults_++ == 0) spdlog::warn("{}: {}", why, what_follows);
     p_.context.report.calls.proposer_faults += 1;

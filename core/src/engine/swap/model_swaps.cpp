@@ -76,7 +76,8 @@ std::shared_ptr<host::Swap> ModelSwaps::prepare(const CandidateInputs& in, const
     run([&] { release_unused(); });
     {
         const std::lock_guard lock(mutex_);
-        waiting_.insert_or_assign(component.get(), Loaded{*std::move(loaded), opened.identity, alive});
+        waiting_.insert_or_assign(component.get(), Loaded{*std::move(loaded), opened.identity,
+                                                           execution::dtype_word(opened.choice->weights.dtype), alive});
     }
     return slot_.line().prepare(std::move(component), to, in.transaction);
 }
@@ -95,8 +96,14 @@ void ModelSwaps::release_unused() {
 
 // `with` are then the weights that were in use.
 Result<> ModelSwaps::exchange(const host::Component& to, Loaded& with) {
+    ModelFacts now = p_.facts.model;
+    now.weight_dtype = with.weights->form;
+    now.weight_bytes = with.weights->bytes;
+    now.work = with.weights->work;
     PB_CHECK(exchange_->use(to, *with.weights));
-    std::swap(p_.facts.model.identity, with.identity);
+    std::swap(now.identity, with.identity);
+    std::swap(now.dtype, with.dtype);
+    p_.facts.model = std::move(now);
     p_.recomputation.recompute_all();
     return {};
 }

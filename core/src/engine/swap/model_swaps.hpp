@@ -60,6 +60,7 @@ class ModelSwaps final : public SwapPort {
     struct Loaded { // for a component that is no longer, or not yet, in use
         std::unique_ptr<runner::LoadedWeights> weights;
         std::string identity; // as weights::model_identity()
+        std::string dtype;    // of what is not quantised
         std::weak_ptr<void> component; // expired: it is gone, and was never in use
     };
     void release_unused(); // between steps

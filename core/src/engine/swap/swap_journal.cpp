@@ -23,6 +23,7 @@ void SwapJournal::keep(const host::SwapRecord& r) {
 
 void SwapJournal::note(host::SwapRecord r) {
     keep(r);
+    r.after_calls = after_calls_ && r.state == host::SwapState::kRolledBack;
     const bool well = r.state == host::SwapState::kOnProbation || r.state == host::SwapState::kCommitted;
     const uint64_t step = r.end_step ? r.end_step : r.step; // it ends later where it begins now
     spdlog::log(well ? spdlog::level::info : spdlog::level::warn, "{} (step {})", r.text(), step);

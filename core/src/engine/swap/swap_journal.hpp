@@ -15,6 +15,17 @@ class SwapJournal {
     // `plugins`: one entry a slot, kept true.
     SwapJournal(StepContext& context, std::vector<host::Identity>& plugins) : context_(context), plugins_(plugins) {}
 
+    // While one lives, the calls of the step are made, and not made again: rollbacks come after them.
+    class AfterCalls {
+      public:
+        explicit AfterCalls(SwapJournal& journal) : journal_(journal) { journal_.after_calls_ = true; }
+        ~AfterCalls() { journal_.after_calls_ = false; }
+        AfterCalls(const AfterCalls&) = delete;
+
+      private:
+        SwapJournal& journal_;
+    };
+
     void note(host::SwapRecord);
     // One that was refused before the step's thread heard of it, and said so where it was asked for.
     void note_refusal(host::SwapRecord r) { context_.report.swaps.push_back(std::move(r)); }
@@ -25,6 +36,7 @@ class SwapJournal {
     StepContext& context_;
     std::vector<host::Identity>& plugins_;
     std::deque<std::string> history_; // the latest events, the newest first
+    bool after_calls_ = false;
 };
 
 }  // namespace patchbay::engine

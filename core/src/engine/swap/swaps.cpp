@@ -4,8 +4,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "engine/swap/phases.hpp"
-
 namespace patchbay::engine {
 namespace {
 
@@ -84,7 +82,7 @@ void Swaps::end_step(SwapPort& port, const SwapPort::StepUse& use) {
     if (!port.slot().previous()) return; // that call has failed
     const Deadline deadline = deadline_of(port.slot().current(), p_.settings);
     if (deadline.ms > 0 && call.ns > deadline.ms * 1'000'000) {
-        port.roll_back(kTimePhase, std::string(call.name) + " took " + std::to_string(call.ns / 1'000'000) +
+        port.roll_back("time", std::string(call.name) + " took " + std::to_string(call.ns / 1'000'000) +
                                    " ms, more than " + deadline.key + " of " + std::to_string(deadline.ms));
         return;
     }
@@ -96,6 +94,7 @@ void Swaps::end_step(SwapPort& port, const SwapPort::StepUse& use) {
 }
 
 void Swaps::end_step(const SwapPort::StepUse& use) {
+    const SwapJournal::AfterCalls after(p_.journal);
     for (SwapPort* port : p_.ports) end_step(*port, use);
     transactions_.settle();
 }
