@@ -28,7 +28,7 @@ struct SwapRecord {
     uint64_t time_ns = 0;        // then, on the engine's clock
     uint64_t pause_ns = 0;       // what that took: of several boundaries, the longest
     uint64_t end_step = 0;       // in which it was committed, refused at the boundary or rolled back
-    bool after_calls = false;    // rolled back after the calls of that step, which the one that left was in the slot for
+    bool after_calls = false;    // rolled back after the calls of that step, which were made of the one that left
 
     bool settled() const { return state >= SwapState::kCommitted; }
     // Refused or rolled back. why: it need not say again whose call in which phase it was.
