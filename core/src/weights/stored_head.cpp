@@ -1,6 +1,9 @@
 #include "weights/stored_head.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <initializer_list>
+#include <string_view>
 
 namespace patchbay::weights {
 namespace {
@@ -23,9 +26,12 @@ Result<bool> WeightSource::stores_own_head() const {
     const Checkpoint* const checkpoint = stored_.checkpoint();
     if (!checkpoint) return false;
     std::string head, table;
+    const auto ends_with_one_of = [](const std::string& name, std::initializer_list<std::string_view> ends) {
+        return std::ranges::any_of(ends, [&](std::string_view end) { return name.ends_with(end); });
+    };
     for (const std::string& name : checkpoint->names()) {
-        if (name.ends_with("lm_head.weight")) head = name;
-        if (name.ends_with("embed_tokens.weight") || name.ends_with("wte.weight")) table = name;
+        if (ends_with_one_of(name, {"lm_head.weight", "embed_out.weight"})) head = name;
+        if (ends_with_one_of(name, {"embed_tokens.weight", "wte.weight", "embed_in.weight"})) table = name;
     }
     if (head.empty() || table.empty()) return false;
     PB_TRY(const TensorView of_head, checkpoint->tensor(head));
