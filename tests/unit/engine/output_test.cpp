@@ -180,5 +180,63 @@ TEST(Output, NoStopStringCountsBeforeMinTokens) {
     EXPECT_GE(deltas(h, stopped, 1).tokens.size(), 20u);
 }
 
+SamplingParams one_beam(uint32_t max_tokens) {
+    SamplingParams p;
+    p.max_tokens = max_tokens;
+    p.ignore_eos = true;
+    p.beam_width = 1;
+    p.early_stopping = EarlyStopping::kYes;
+    return p;
+}
+
+std::string text_of_first(const Harness& h, const Deltas& d, uint32_t count) {
+    return h.engine->tokenizer()->decode({d.tokens.begin(), d.tokens.begin() + count});
+}
+
+// It begins in the last of min_tokens.
+TEST(Output, AStopStringThatEndsAfterMinTokensCounts) {
+    Harness h(speaking(false));
+    for (const bool beams : {false, true}) {
+        size_t cases = 0;
+        for (uint64_t prompt = 0; prompt < 8; ++prompt) {
+            SamplingParams p = beams ? one_beam(12) : seeded(prompt, 12);
+            const Deltas plain = deltas(h, p, prompt);
+            const auto begin = [&](uint32_t count) { // of the text; nothing where it ends within a character
+                const std::string text = text_of_first(h, plain, count);
+                return plain.text.starts_with(text) && !text.ends_with("\xEF\xBF\xBD") ? text : "";
+            };
+            for (uint32_t n = 2; n < 11; ++n) {
+                const std::string before = begin(n - 1), first = begin(n), both = begin(n + 1);
+                if (before.empty() || first.size() == before.size() || both.size() <= first.size()) continue;
+                p.stop = {both.substr(before.size())};
+                p.min_tokens = n;
+                if (plain.text.find(p.stop[0]) != before.size()) continue;
+                const Deltas d = deltas(h, p, prompt);
+                EXPECT_EQ(d.all.back().stop_reason, p.stop[0]) << prompt << ", " << n;
+                EXPECT_EQ(d.tokens.size(), n + 1) << prompt << ", " << n;
+                EXPECT_EQ(d.text, before) << prompt << ", " << n;
+                cases += 1;
+            }
+        }
+        EXPECT_GT(cases, 5u) << beams;
+    }
+}
+
+TEST(Output, OfBeamsHasTheTextOfATokenThatStops) {
+    Harness h(speaking(false));
+    SamplingParams p = one_beam(12);
+    const Deltas plain = deltas(h, p, 0);
+    const auto end = plain.tokens.begin() + 5;
+    p.stop_token_ids = {*end};
+    p.min_tokens = 5;
+    const Deltas cut = deltas(h, p, 0);
+    ASSERT_EQ(cut.tokens, std::vector<TokenId>(plain.tokens.begin(), end + 1));
+    EXPECT_EQ(cut.text, text_of_first(h, plain, 5));
+    p.include_stop_str_in_output = true;
+    const Deltas kept = deltas(h, p, 0);
+    EXPECT_EQ(kept.tokens, cut.tokens);
+    EXPECT_EQ(kept.text, h.engine->tokenizer()->decode(kept.tokens));
+}
+
 }  // namespace
 }  // namespace patchbay::engine::testing

@@ -46,6 +46,27 @@ TEST(StopMatcher, OfTwoAtOnePlaceTheLongerWins) {
     EXPECT_EQ(m.matched(), "ab");
 }
 
+// Whether its first byte, its last or none lies in the text that it may not end in.
+TEST(StopMatcher, OnlyItsEndHasToLieWhereItMayEnd) {
+    for (const Keep keep : {Keep::kBefore, Keep::kIncluding})
+        for (size_t early = 0; early <= 10; ++early) {
+            const std::string text = "a STOP STOP b";
+            StopMatcher m({"STOP"}, keep);
+            std::string out;
+            for (size_t i = 0; i < text.size(); ++i) out += m.add(text.substr(i, 1), i >= early);
+            const std::string before = early < 6 ? "a " : "a STOP "; // the first one ends at byte 5
+            EXPECT_EQ(out, before + (keep == Keep::kIncluding ? "STOP" : "")) << early;
+            EXPECT_EQ(m.matched(), "STOP");
+        }
+    StopMatcher overlapping({"aa", "xaab"}, Keep::kBefore);
+    EXPECT_EQ(overlapping.add("xaa", false), "") << "it may become the longer one";
+    EXPECT_EQ(overlapping.add("a"), "xa");
+    EXPECT_EQ(overlapping.matched(), "aa");
+    StopMatcher never({"STOP"}, Keep::kBefore);
+    EXPECT_EQ(never.add("STOP S", false), "STOP ");
+    EXPECT_EQ(never.flush(), "S");
+}
+
 TEST(StopMatcher, EveryWayOfCuttingTheTextGivesTheSame) {
     const std::string text = "the cat sat on the matmat";
     for (size_t a = 0; a <= text.size(); ++a)

@@ -54,16 +54,17 @@ Hypothesis BeamSearch::extend(const Hypothesis& parent, const Candidates& highes
         out.logprobs.push_back({logprob, {highest.begin(), highest.begin() + static_cast<ptrdiff_t>(n)}});
     }
     const bool may_stop = out.tokens.size() > p.min_tokens;
-    if (may_stop && ends(token)) {
+    const bool at_end = may_stop && ends(token);
+    if (out.detokenizer && (!at_end || p.include_stop_str_in_output)) {
+        const std::string text = out.detokenizer->add(token);
+        out.text += out.stops.add(text, may_stop);
+    }
+    if (at_end) {
         out.finish = FinishReason::kStop;
         if (contains(settings_.stop_ids, token)) out.stop_reason = std::to_string(token);
-    } else if (out.detokenizer) {
-        const std::string text = out.detokenizer->add(token);
-        out.text += may_stop ? out.stops.add(text) : text;
-        if (!out.stops.matched().empty()) {
-            out.finish = FinishReason::kStop;
-            out.stop_reason = out.stops.matched();
-        }
+    } else if (!out.stops.matched().empty()) {
+        out.finish = FinishReason::kStop;
+        out.stop_reason = out.stops.matched();
     }
     if (settings_.ends_after > 0 && out.tokens.size() >= settings_.ends_after && out.finish == FinishReason::kNone)
         out.finish = FinishReason::kStop;

@@ -69,7 +69,7 @@ std::optional<Ending> Outputs::append(Sequence& s, TokenId token, size_t row, co
     const bool ends = may_stop && (is_stop || is_end(p, token));
     if (out.detokenizer && (!ends || p.include_stop_str_in_output)) {
         const std::string text = out.detokenizer->add(token);
-        out.delta.text += may_stop ? out.stops.add(text) : text;
+        out.delta.text += out.stops.add(text, may_stop);
         if (!ends && !out.stops.matched().empty()) return Ending{FinishReason::kStop, out.stops.matched()};
     }
     if (ends) return Ending{FinishReason::kStop, is_stop ? std::to_string(token) : ""};
@@ -118,7 +118,7 @@ void Outputs::take_back(Sequence& s) const {
         out.stops = stops_of(p);
         for (size_t i = 0; i < published; ++i) {
             const std::string text = out.detokenizer->add(s.tokens[s.prompt_count + i]);
-            if (i + 1 > p.min_tokens) out.stops.add(text);
+            out.stops.add(text, i + 1 > p.min_tokens);
         }
     }
     if (!s.ended) return; // the step ends it

@@ -5,14 +5,15 @@
 
 namespace patchbay::engine {
 
-std::string StopMatcher::add(std::string_view text) {
+std::string StopMatcher::add(std::string_view text, bool may_end) {
     if (!matched_.empty()) return {};
     if (stops_.empty()) return std::string(text);
     held_ += text;
+    if (!may_end) too_early_ = held_.size();
 
     size_t first = std::string::npos;
     for (const std::string& stop : stops_) {
-        const size_t at = held_.find(stop);
+        const size_t at = held_.find(stop, too_early_ < stop.size() ? 0 : too_early_ + 1 - stop.size());
         if (at < first || (at == first && at != std::string::npos && stop.size() > matched_.size())) {
             first = at;
             matched_ = stop;
@@ -32,6 +33,7 @@ std::string StopMatcher::add(std::string_view text) {
             }
     std::string out = held_.substr(0, held_.size() - hold);
     held_.erase(0, out.size());
+    too_early_ -= std::min(too_early_, out.size());
     return out;
 }
 

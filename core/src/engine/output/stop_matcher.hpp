@@ -12,8 +12,9 @@ class StopMatcher {
 
     StopMatcher(std::vector<std::string> stops, Keep keep) : stops_(std::move(stops)), keep_(keep) {}
 
-    // Adds text; returns what may be shown now. After a match everything is ignored.
-    std::string add(std::string_view text);
+    // Adds text; returns what may be shown now. After a match everything is ignored. may_end: whether a stop string
+    // may end in this text; one that begins in it may end later in any case.
+    std::string add(std::string_view text, bool may_end = true);
     std::string flush();                              // what was held back, when the output ends without a match
     const std::string& matched() const { return matched_; } // empty: none yet
 
@@ -21,6 +22,7 @@ class StopMatcher {
     std::vector<std::string> stops_;
     Keep keep_;
     std::string held_, matched_;
+    size_t too_early_ = 0; // bytes of held_ in which no stop string may end
 };
 
 }  // namespace patchbay::engine
