@@ -122,6 +122,8 @@ TEST(RepetitionDetection, FindsWhatTheDefinitionSays) {
     EXPECT_GT(found, 200u);
     EXPECT_LT(found, 1800u);
     EXPECT_FALSE(repeats(std::vector<TokenId>(50, 7), {})) << "off";
+    EXPECT_FALSE(repeats(std::vector<TokenId>{7, 8, 9}, {4, 0, 2})) << "a pattern has a token";
+    EXPECT_TRUE(repeats(std::vector<TokenId>{7, 8, 8}, {4, 0, 2}));
 }
 
 }  // namespace

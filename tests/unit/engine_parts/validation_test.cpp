@@ -50,6 +50,10 @@ TEST(Validation, RefusesWhatContradictsItself) {
     EXPECT_THAT(with([](SamplingParams& p) { p.mirostat = 1; }), HasSubstr("mirostat is 1"));
     EXPECT_EQ(with([](SamplingParams& p) { p.repetition_detection = {2, 3, 3}; }),
               "repetition_detection.min_pattern_size is 3, more than max_pattern_size of 2");
+    EXPECT_EQ(with([](SamplingParams& p) { p.repetition_detection = {0, 0, 0}; }), "") << "vLLM's defaults: off";
+    EXPECT_EQ(with([](SamplingParams& p) { p.repetition_detection = {4, 0, 2}; }), "");
+    EXPECT_EQ(with([](SamplingParams& p) { p.repetition_detection = {4, 0, 0}; }),
+              "repetition_detection.min_count is 0, expected 2 to 1000000");
 }
 
 TEST(Validation, RefusesTokensThatTheModelDoesNotHave) {

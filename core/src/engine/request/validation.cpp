@@ -70,8 +70,8 @@ Result<> check_sampling(SamplingParams& p, const SamplingLimits& limits) {
     }
     const RepetitionDetection& r = p.repetition_detection;
     PB_CHECK(check_range("repetition_detection.max_pattern_size", r.max_pattern_size, 0, kMaxPattern));
-    PB_CHECK(check_range("repetition_detection.min_pattern_size", r.min_pattern_size, 1, kMaxPattern));
-    PB_CHECK(check_range("repetition_detection.min_count", r.min_count, 2, 1e6));
+    PB_CHECK(check_range("repetition_detection.min_pattern_size", r.min_pattern_size, 0, kMaxPattern));
+    PB_CHECK(check_range("repetition_detection.min_count", r.min_count, r.max_pattern_size > 0 ? 2 : 0, 1e6));
     if (r.max_pattern_size > 0 && r.min_pattern_size > r.max_pattern_size)
         return fail("repetition_detection.min_pattern_size is " + std::to_string(r.min_pattern_size) +
                     ", more than max_pattern_size of " + std::to_string(r.max_pattern_size));
