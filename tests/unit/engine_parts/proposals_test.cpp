@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/speculation/draft_model_offer.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 #include "unit/host/slot_steps.hpp"
 
@@ -302,6 +303,16 @@ TEST(Proposals, OfOneOnProbationThatFailsAreNoneAndItsPredecessorIsBack) {
     EXPECT_EQ(b.report().swaps[0].state, host::SwapState::kRolledBack);
     b.part.propose();
     EXPECT_THAT(Bench::drafts_of(s), ElementsAre(50, 51));
+}
+
+// A proposer that does so is at fault, which the host survives.
+TEST(DraftModelOffer, RefusesToRunAModelThatWasNotLoaded) {
+    DraftModelOffer offer(nullptr);
+    pb_runner_batch batch{};
+    pb_str why{};
+    const pb_runner& its = offer.service();
+    EXPECT_EQ(its.forward(its.ctx, &batch, &why), PB_INVALID);
+    EXPECT_EQ(std::string(why.data, why.size), "no model was loaded that could be run");
 }
 
 TEST(Proposals, WithoutAProposerThereIsNothingToDo) {

@@ -18,6 +18,8 @@ class DraftModelOffer {
 
   private:
     pb_status load(const pb_runner_load&, pb_runner_facts*, pb_str* why);
+    pb_status forward(pb_runner_batch*, pb_str* why);
+    pb_status refuse(pb_status, pb_str* why, std::string text);
 
     DraftModel* const loaded_;
     pb_runner service_;
