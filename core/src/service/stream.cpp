@@ -30,13 +30,14 @@ void merge(engine::RequestOutput& to, const engine::RequestOutput& more) {
 }  // namespace
 
 Stream::Stream(uint32_t outputs, size_t max_queued, std::function<void()> on_ready)
-    : outputs_(outputs), max_queued_(std::max<size_t>(max_queued, 1)), on_ready_(std::move(on_ready)) {}
+    : outputs_(std::max(outputs, 1u)), max_queued_(std::max<size_t>(max_queued, 1)), on_ready_(std::move(on_ready)) {}
 
 Result<engine::RequestId> Stream::accepted() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return id_ || failure_; });
+    changed_.wait(lock, [&] { return id_ || over(); });
     if (id_) return *id_;
-    return *failure_;
+    if (failure_) return *failure_;
+    return patchbay::fail(StatusCode::kCancelled, "the request was aborted before an engine had it");
 }
 
 std::optional<engine::RequestOutput> Stream::next() {

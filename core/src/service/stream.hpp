@@ -18,12 +18,13 @@ namespace patchbay::service {
 // doubled, and what is kept is bounded by max_tokens.
 class Stream {
   public:
-    // outputs: how many endings the request has (its n). on_ready: called on the loop's thread, without a lock held,
-    // when a reader that found nothing would now find something; it must return at once. May be empty.
+    // outputs: how many endings the request has: its n, or 1 for 0, which is refused. on_ready: called on the loop's
+    // thread, without a lock held, when a reader that found nothing would now find something; it must return at once.
+    // May be empty.
     Stream(uint32_t outputs, size_t max_queued, std::function<void()> on_ready);
 
     // ---- any thread ----
-    // Waits until the engine has accepted or refused the request; its id, or why not.
+    // Waits until the engine has accepted or refused the request; its id, or why not. kCancelled: aborted before.
     Result<engine::RequestId> accepted();
     // The next delta in order; waits for it. Nothing: all outputs have ended and were read, or the request was refused
     // or lost its engine, which failure() then says.

@@ -117,6 +117,9 @@ TEST_F(EngineThreads, TellWhyARequestWasRefusedAndServeTheOthers) {
     EXPECT_THAT(id.error(), HasSubstr("prompt token 5000"));
     EXPECT_FALSE(refused->next());
     EXPECT_EQ(read_all(*served).tokens, expected_tokens(1, 4));
+    engine::Request empty = request(1, 4);
+    empty.sampling.n = 0;
+    EXPECT_THAT(submit(empty)->accepted().error(), HasSubstr("n is 0"));
 }
 
 TEST_F(EngineThreads, RefuseAsExhaustedWhatTheQueueHasNoRoomFor) {
@@ -197,6 +200,7 @@ TEST_F(EngineThreads, GoOnWithAnotherEngine) {
     EXPECT_EQ(read_all(*old).tokens, expected_tokens(2, 40));
     EXPECT_EQ(read_all(*late).tokens, expected_tokens(5, 6)) << "its prompt is of the engine that was there";
     EXPECT_EQ(read_all(*given_up).endings, std::vector{FinishReason::kAbort});
+    EXPECT_EQ(given_up->accepted().code(), StatusCode::kCancelled);
     EXPECT_TRUE(replaced.get());
     EXPECT_GE(last_step, 40u);
     Harness alone(smaller_model());

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <future>
+
 namespace patchbay::service {
 namespace {
 
@@ -22,6 +25,27 @@ TEST(Streams, EndEachOutputOfARequestThatNoEngineHasHad) {
     EXPECT_TRUE(stream.finished());
     EXPECT_FALSE(stream.failure());
     EXPECT_EQ(calls, 1); // something was there from the first one on
+}
+
+// Someone waits already in the one case, and asks later in the other.
+TEST(Streams, ThatAreAbortedBeforeAnEngineHasThemWereNotAccepted) {
+    Stream stream(2, 4, nullptr);
+    auto waits = std::async(std::launch::async, [&] { return stream.accepted(); });
+    stream.abort();
+    const bool answered = waits.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+    if (!answered) stream.accept(1);
+    EXPECT_TRUE(answered);
+    EXPECT_EQ(waits.get().code(), StatusCode::kCancelled);
+    EXPECT_EQ(stream.accepted().code(), StatusCode::kCancelled);
+}
+
+TEST(Streams, OfNoOutputsAreToldTheirFailure) {
+    Stream stream(0, 4, nullptr);
+    EXPECT_FALSE(stream.finished());
+    stream.fail(fail("n is 0"));
+    ASSERT_TRUE(stream.failure());
+    EXPECT_EQ(stream.accepted().error(), "n is 0");
+    EXPECT_FALSE(stream.next());
 }
 
 TEST(Streams, KeepWhatCameBeforeAFailure) {
