@@ -134,6 +134,7 @@ TEST(Metrics, OfVllmCountOutputsThatRepeatThemselves) {
                                          {"ignore_eos", true},
                                          {"repetition_detection", {{"max_pattern_size", 4}}}})["choices"][0];
     EXPECT_EQ(choice["finish_reason"], "repetition");
+    EXPECT_EQ(choice["stop_reason"], "repetition_detected");
     server.pages_in_use_when_idle();
     EXPECT_THAT(get(server.port(), "/metrics").body,
                 HasSubstr("finished_reason=\"repetition\",model_name=\"demo\"} 1\n"));

@@ -89,7 +89,7 @@ TEST(EndingFields, KeepAnOutputGoingAndEndIt) {
     const Json stopped = shared().complete(body)["choices"][0];
     EXPECT_EQ(stopped["token_ids"].size(), 3u);
     EXPECT_EQ(stopped["finish_reason"], "stop");
-    EXPECT_EQ(stopped["stop_reason"], std::to_string(all[2]));
+    EXPECT_EQ(stopped["stop_reason"], Json(all[2])) << "a number";
     body["min_tokens"] = 10;
     const Json longer = shared().complete(body)["choices"][0];
     EXPECT_GE(longer["token_ids"].size(), 10u);

@@ -1,6 +1,7 @@
 #include "serve/reply.hpp"
 
 #include <algorithm>
+#include <string>
 
 namespace patchbay::serve {
 
@@ -31,7 +32,10 @@ Json Reply::finish_of(const Choice& choice) const {
 }
 
 Json Reply::stop_reason_of(const Choice& choice) const {
-    if (choice.finish != engine::FinishReason::kStop || choice.stop_reason.empty()) return nullptr;
+    using engine::FinishReason;
+    const bool has_one = choice.finish == FinishReason::kStop || choice.finish == FinishReason::kRepetition;
+    if (!has_one || choice.stop_reason.empty()) return nullptr;
+    if (choice.stopped_by_token) return std::stol(choice.stop_reason);
     return choice.stop_reason;
 }
 

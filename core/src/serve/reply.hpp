@@ -18,6 +18,7 @@ struct Choice { // one output; choice i is output i % n of prompt i / n
     std::vector<float> embedding;
     engine::FinishReason finish = engine::FinishReason::kNone;
     std::string stop_reason;
+    bool stopped_by_token = false; // the stop reason is a token's id
     bool begun = false;     // of a stream: a chunk was made of it
     size_t text_offset = 0; // of a stream: characters so far
 };
