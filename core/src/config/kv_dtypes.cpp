@@ -37,8 +37,20 @@ bool overlap(const KvDTypeOfLayers& a, const KvDTypeOfLayers& b) { // as far as 
     return !a.first || (*a.first < *b.first + b.count && *b.first < *a.first + a.count);
 }
 
+std::string word_of(KvDType dtype) {
+    const auto words = kv_dtype_words();
+    return std::ranges::find(words, dtype, &Word<KvDType>::value)->text;
+}
+
+Node shown(const std::vector<KvDTypeOfLayers>& all) {
+    Node out = Node::map();
+    for (const KvDTypeOfLayers& layers : all) out.set(layers.layers, Node::string(word_of(layers.dtype)));
+    return out;
+}
+
 Node read_layers(const Node* given, EngineSettings& out, Faults& faults) {
-    if (!given || !is_section(*given, "'kv_cache_dtype_layers'", faults)) return Node::map();
+    if (!given || !is_section(*given, "'kv_cache_dtype_layers'", faults)) return shown(out.kv_cache_dtype_layers);
+    out.kv_cache_dtype_layers.clear();
     for (const Entry& entry : given->entries) {
         auto layers = layers_in(entry.key);
         if (!layers) {

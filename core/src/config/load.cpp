@@ -246,6 +246,8 @@ class CrossChecks {
     void run() {
         model();
         sizes();
+        offload();
+        graphs();
         speculation();
         ranks();
     }
@@ -257,6 +259,10 @@ class CrossChecks {
     }
     bool given(std::string_view path) const { return at(path).kind != Origin::Kind::kDefault; }
     static std::string n(uint64_t value) { return std::to_string(value); }
+    // is_set: to another value than the default, since `config show` gives defaults, too.
+    void without_effect(const std::string& section, const std::string& key, bool is_set, const std::string& why) {
+        if (is_set) warnings_.add(at(section + "." + key), key + " has no effect " + why);
+    }
 
     void model() {
         const bool dummy = c_.model.load_format == LoadFormat::kDummy;
@@ -297,19 +303,45 @@ class CrossChecks {
                 at(given("engine.max_num_batched_tokens") ? "engine.max_num_batched_tokens" : "engine.max_num_seqs"),
                 "max_num_batched_tokens (" + n(e.max_num_batched_tokens) + ") is below max_num_seqs (" +
                     n(e.max_num_seqs) + "): a step never decodes all running sequences");
-        if (e.num_blocks > 0 &&
-            e.kv_cache_memory != EngineSettings{}.kv_cache_memory)  // `config show` gives defaults too
-            warnings_.add(at("engine.kv_cache_memory"), "kv_cache_memory has no effect beside num_blocks");
-        if (e.num_blocks > 0 && e.gpu_memory_utilization > 0)
-            warnings_.add(at("engine.gpu_memory_utilization"),
-                          "gpu_memory_utilization has no effect beside num_blocks");
+        if (!e.enable_chunked_prefill)
+            without_effect("engine", "long_prefill_token_threshold", e.long_prefill_token_threshold != 0,
+                           "without enable_chunked_prefill");
+        const bool memory = e.kv_cache_memory != defaults_.kv_cache_memory, share = e.gpu_memory_utilization > 0;
+        if (e.num_blocks > 0 || share)
+            without_effect("engine", "kv_cache_memory", memory,
+                           e.num_blocks > 0 ? "beside num_blocks" : "beside gpu_memory_utilization");
+        if (e.num_blocks > 0) without_effect("engine", "gpu_memory_utilization", share, "beside num_blocks");
         if (c_.kv_policy && !e.enable_prefix_caching)
             warnings_.add(at("kv_policy"), "kv_policy '" + printable(c_.kv_policy->plugin) +
                                                "' has no effect without engine.enable_prefix_caching: no page is "
                                                "cached");
     }
 
+    void offload() {
+        const EngineSettings& e = c_.engine;
+        if (e.preemption_mode == PreemptionMode::kSwap && e.swap_space == 0 && e.num_swap_blocks == 0)
+            faults_.add(at("engine.preemption_mode"),
+                        "preemption_mode: swap needs host memory: set swap_space or num_swap_blocks above 0");
+        if (e.preemption_mode != PreemptionMode::kRecompute) return;
+        const std::string why = "with preemption_mode: recompute";
+        without_effect("engine", "swap_space", e.swap_space != defaults_.swap_space, why);
+        without_effect("engine", "num_swap_blocks", e.num_swap_blocks != 0, why);
+    }
+
+    void graphs() {
+        const EngineSettings& e = c_.engine;
+        if (e.cudagraph_mode != GraphMode::kNone) return;
+        const std::string why = "with cudagraph_mode: NONE";
+        without_effect("engine", "cudagraph_capture_sizes", !e.cudagraph_capture_sizes.empty(), why);
+        without_effect("engine", "cudagraph_capture", e.cudagraph_capture != defaults_.cudagraph_capture, why);
+        without_effect("engine", "cudagraph_memory", e.cudagraph_memory != 0, why);
+    }
+
     void speculation() {
+        if (!c_.proposer) {
+            without_effect("speculative", "mode", c_.speculative.mode != DraftMode::kFixed, "without a proposer");
+            without_effect("speculative", "max_paths", c_.speculative.max_paths > 1, "without a proposer");
+        }
         const uint32_t drafts = c_.engine.num_speculative_tokens;
         if (drafts > 0 && !c_.proposer)
             faults_.add(at("engine.num_speculative_tokens"),
@@ -358,6 +390,7 @@ class CrossChecks {
                         "all choose the same cores");
     }
 
+    const EngineSettings defaults_{};
     const EngineConfig& c_;
     const Node& effective_;
     Faults &faults_, &warnings_;

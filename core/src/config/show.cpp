@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/printable.hpp"
@@ -34,9 +35,32 @@ bool plain_is_safe(std::string_view text) {
            std::all_of(text.begin(), text.end(), [&](char c) { return word(c) || c == '-' || c == '+' || c == ' '; });
 }
 
+uint32_t hex(std::string_view digits) {
+    uint32_t value = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+    return value;
+}
+
+// JSON's strings are YAML's, but for characters that JSON escapes as two surrogates and YAML as one \U.
 std::string quoted(const std::string& text) {
-    return Json(text).dump(-1, ' ', true, Json::error_handler_t::replace);
-}  // JSON's strings are YAML's
+    const std::string json = Json(text).dump(-1, ' ', true, Json::error_handler_t::replace);
+    std::string out;
+    for (size_t i = 0; i < json.size();) {
+        const size_t length = json[i] != '\\' ? 1 : json[i + 1] != 'u' ? 2 : 6;
+        const uint32_t unit = length == 6 ? hex(std::string_view(json).substr(i + 2, 4)) : 0;
+        if (unit < 0xd800 || unit > 0xdbff) {
+            out.append(json, i, length);
+            i += length;
+            continue;
+        }
+        const uint32_t low = hex(std::string_view(json).substr(i + 8, 4));
+        char escape[16];
+        std::snprintf(escape, sizeof escape, "\\U%08x", 0x10000 + (((unit - 0xd800) << 10) | (low - 0xdc00)));
+        out += escape;
+        i += 12; // both
+    }
+    return out;
+}
 
 std::string scalar_text(const Node& node) {
     if (node.kind == NodeKind::kNull) return "~";

@@ -38,7 +38,8 @@ std::nullopt_t wrong(const Node& node, const KeyInfo& key, Faults& faults, const
     return std::nullopt;
 }
 
-std::string range_text(const KeyInfo& key) {
+// max: of the type, named where the key has none of its own; may be empty.
+std::string range_text(const KeyInfo& key, const std::string& max) {
     const auto shown = [&](double x) {
         if (key.type == ValueType::kBytes) return print_bytes(static_cast<uint64_t>(x));
         constexpr double kWhole = 1e15; // to which they are exact
@@ -46,13 +47,14 @@ std::string range_text(const KeyInfo& key) {
     };
     const std::string unit = key.unit.empty() || key.type == ValueType::kBytes ? "" : " " + key.unit;
     if (key.min && key.max) return shown(*key.min) + " to " + shown(*key.max) + unit;
+    if (key.min && !max.empty()) return shown(*key.min) + " to " + max + unit;
     if (key.min) return "at least " + shown(*key.min) + unit;
     if (key.max) return "at most " + shown(*key.max) + unit;
     return key.type == ValueType::kInt ? "a whole number of 64 bits" : "a finite number";
 }
 
-std::nullopt_t out_of_range(const Node& node, const KeyInfo& key, Faults& faults) {
-    faults.add(node.origin, "'" + key.name + "' is " + printable(node.text) + ", expected " + range_text(key));
+std::nullopt_t out_of_range(const Node& node, const KeyInfo& key, Faults& faults, const std::string& max = "") {
+    faults.add(node.origin, "'" + key.name + "' is " + printable(node.text) + ", expected " + range_text(key, max));
     return std::nullopt;
 }
 
@@ -71,6 +73,8 @@ template <class V>
 std::optional<V> read_whole(const Node& node, const KeyInfo& key, Faults& faults) {
     if (!plain_scalar(node) || !looks_whole(node.text)) return wrong(node, key, faults);
     const auto value = number<V>(node.text);
+    if (!value && !node.text.starts_with('-'))
+        return out_of_range(node, key, faults, std::to_string(std::numeric_limits<V>::max()));
     if (!value || !in_range(static_cast<double>(*value), key)) return out_of_range(node, key, faults);
     return value;
 }

@@ -12,7 +12,7 @@ Result<pb_device_info> info_of(const host::Device& device) {
 }
 
 std::vector<parallel::Fact> ModelParts::facts() const {
-    std::vector<parallel::Fact> out = {{"model", identity}};
+    std::vector<parallel::Fact> out = {{"model", identity}, {"kv_cache_dtype", runner::text_of(model.kv_dtypes)}};
     for (const host::Component* part : {device.component.get(), component.component.get(), attention.component.get()}) {
         const host::Identity id = host::Registry::identity(*part);
         out.push_back({"plugin " + id.kind + " '" + id.name + "'", id.sha256});

@@ -29,7 +29,7 @@ Result<> Hub::wait_until_joined() {
         return {};
     }
     return fail(StatusCode::kUnavailable, "of " + std::to_string(size()) + " ranks these did not join within " +
-                std::to_string(s.deadlines.join / 1'000'000'000) + " s: " + s.peers.missing());
+                seconds(s.deadlines.join) + ": " + s.peers.missing());
 }
 
 std::vector<RankInfo> Hub::ranks() const {

@@ -262,6 +262,34 @@ TEST_F(Load, settings_that_can_hardly_be_meant_are_warnings) {
                                        "or int4"});
 }
 
+TEST_F(Load, settings_without_effect_are_warnings) {
+    const auto warnings = [&](const std::string& keys, const std::string& more = "") {
+        return load("model: model\nengine: {" + keys + "}\n" + more).warnings;
+    };
+    using Lines = std::vector<std::string>;
+    EXPECT_EQ(warnings("swap_space: 8, num_swap_blocks: 9"),
+              (Lines{"a.yaml:2:22: swap_space has no effect with preemption_mode: recompute",
+                     "a.yaml:2:42: num_swap_blocks has no effect with preemption_mode: recompute"}));
+    EXPECT_EQ(warnings("preemption_mode: auto, swap_space: 8, num_swap_blocks: 9"), Lines{});
+    EXPECT_EQ(warnings("long_prefill_token_threshold: 64, enable_chunked_prefill: false, max_model_len: 100"),
+              Lines{"a.yaml:2:40: long_prefill_token_threshold has no effect without enable_chunked_prefill"});
+    EXPECT_EQ(warnings("cudagraph_capture_sizes: [1], cudagraph_capture: lazy, cudagraph_memory: 1GiB"),
+              (Lines{"a.yaml:2:35: cudagraph_capture_sizes has no effect with cudagraph_mode: NONE",
+                     "a.yaml:2:59: cudagraph_capture has no effect with cudagraph_mode: NONE",
+                     "a.yaml:2:83: cudagraph_memory has no effect with cudagraph_mode: NONE"}));
+    EXPECT_EQ(warnings("kv_cache_memory: 1GiB, gpu_memory_utilization: 0.5"),
+              Lines{"a.yaml:2:27: kv_cache_memory has no effect beside gpu_memory_utilization"});
+    EXPECT_EQ(warnings("seed: 1", "speculative: {mode: adaptive}\n"),
+              Lines{"a.yaml:3:21: mode has no effect without a proposer"});
+    EXPECT_EQ(warnings("seed: 1", "speculative: {max_paths: 2}\n"),
+              Lines{"a.yaml:3:26: max_paths has no effect without a proposer"});
+    EXPECT_EQ(warnings("kv_cache_memory: 256MiB, gpu_memory_utilization: 0.5, swap_space: 4"), Lines{})
+        << "as `config show` gives defaults";
+    EXPECT_EQ(fault_of("model: model\nengine: {preemption_mode: swap, swap_space: 0}\n"),
+              "a.yaml:2:27: preemption_mode: swap needs host memory: set swap_space or num_swap_blocks above 0");
+    EXPECT_EQ(warnings("preemption_mode: swap, swap_space: 0, num_swap_blocks: 1"), Lines{});
+}
+
 TEST_F(Load, flags_override_the_file_and_are_named_as_origin) {
     const Loaded l =
         load("model: model\nscheduler: {plugin: sjf, ageing: 7}\nengine: {max_num_seqs: 8}\n",

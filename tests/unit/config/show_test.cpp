@@ -40,7 +40,9 @@ TEST_F(Show, what_is_shown_reads_back_as_the_same_configuration) {
     const std::vector<std::string> inputs{
         "model: model\n", kBusy,
         "model: {load_format: dummy, tokenizer: none, shape: {architectures: [A, \"1\"], eps: 1e-5, \"odd key: #\": "
-        "\"null\", none: ~, deep: {a: [[1], {b: 2}]}, text: \"a\\nb\\tc\\u00e9\"}}\n"};
+        "\"null\", none: ~, deep: {a: [[1], {b: 2}]}, text: \"a\\nb\\tc\\u00e9\"}}\n",
+        "model: {load_format: dummy, tokenizer: none, shape: {\U0001f680: "
+        "\"\\\\ud83d \\x7f \\x85 \u202e \ufeff \U0010ffff\"}}\n"};
     for (const std::string& input : inputs) {
         const Loaded first = load(input);
         const Loaded second = load(show_yaml(first.effective));

@@ -121,7 +121,8 @@ TEST(Table, a_value_out_of_range_says_the_range_and_unit) {
               "a.yaml:1:8: 'count' is 99999999999999999999999, expected 1 to 8 things");
     EXPECT_EQ(fault_of("balance: -11"), "a.yaml:1:10: 'balance' is -11, expected -10 to 10");
     EXPECT_EQ(fault_of("seed: 18446744073709551616"),
-              "a.yaml:1:7: 'seed' is 18446744073709551616, expected at least 0");
+              "a.yaml:1:7: 'seed' is 18446744073709551616, expected 0 to 18446744073709551615");
+    EXPECT_EQ(fault_of("seed: -1"), "a.yaml:1:7: 'seed' is -1, expected at least 0");
     EXPECT_EQ(fault_of("share: nan"), "a.yaml:1:8: 'share' is nan, expected 0 to 1");
     EXPECT_EQ(fault_of("limit: 101"), "a.yaml:1:8: 'limit' is 101, expected 0 to 100 ms");
 }

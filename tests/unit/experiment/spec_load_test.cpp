@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "config/check_file.hpp"
 #include "config/document.hpp"
 #include "experiment/matrix.hpp"
 
@@ -22,6 +23,15 @@ std::string error_of(const std::string& yaml) {
     const auto spec = load(yaml);
     EXPECT_FALSE(spec);
     return spec ? "" : spec.error();
+}
+
+TEST(Spec, ComesBackFromTheDocumentThatRunsAreGiven) {
+    const auto spec = load("question: is it \U0001f680?\nvariants: {\U0001f680: {engine.seed: 1}}\n" + kWorkload);
+    ASSERT_TRUE(spec) << spec.error();
+    const auto again = load(config::show_yaml(spec->document));
+    ASSERT_TRUE(again) << again.error();
+    EXPECT_EQ(again->question, "is it \U0001f680?");
+    EXPECT_EQ(again->variants.at(0).name, "\U0001f680");
 }
 
 TEST(Spec, ReadsGeneratedLoads) {

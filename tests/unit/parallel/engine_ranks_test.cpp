@@ -9,6 +9,7 @@
 #include "config/check_file.hpp"
 #include "config/load.hpp"
 #include "engine/engine.hpp"
+#include "execution/load_model.hpp"
 #include "parallel/world.hpp"
 #include "paths.hpp"
 
@@ -246,11 +247,34 @@ TEST_F(Ranks, OfAnotherLauncherAreRefused) {
                                "(srun -n 2 patchbay …)");
 }
 
+TEST(Facts, AreOthersWhereKeysAndValuesHaveOtherTypes) {
+    RealClock clock;
+    ThreadPool pool(1);
+    const pb_clock time = clock_service(clock);
+    const auto facts = [&](const config::EngineConfig& c) {
+        return must(execution::choose_parts(c, registry(), {&pool.service(), &time, nullptr})).facts();
+    };
+    const auto ours = facts(demo(2));
+    auto other = demo(2);
+    other.engine.kv_cache_dtype_layers = {{"0", 0, 1, config::KvDType::kInt8}};
+    EXPECT_EQ(parallel::difference(ours, facts(demo(2))), "");
+    EXPECT_EQ(parallel::difference(ours, facts(other)),
+              "kv_cache_dtype is float32, 0: int8 there, float32 on rank 0");
+}
+
 TEST(Configuration, ComesBackFromTheDocumentThatRanksAreGiven) {
     auto c = demo(2);
     c.engine.seed = 7;
     c.engine.watermark = 0.125;
     c.engine.kv_cache_memory = 123'456;
+    c.engine.kv_cache_dtype_layers = {{"0", 0, 1, config::KvDType::kInt8},
+                                      {"last 2", std::nullopt, 2, config::KvDType::kBf16}};
+    c.engine.cudagraph_mode = config::GraphMode::kFull;
+    c.engine.cudagraph_capture_sizes = {1, 4};
+    c.engine.num_speculative_tokens = 2;
+    c.proposer = config::PluginChoice{"ngram", {}};
+    c.speculative.rejection_sample_method = config::Verification::kSynthetic;
+    c.speculative.synthetic_acceptance_rates = {0.5, 0.25};
     c.device.settings = {{"isa", "plain"}};
     c.scheduler.plugin = "sjf";
     c.model.load_format = config::LoadFormat::kDummy;
@@ -263,6 +287,7 @@ TEST(Configuration, ComesBackFromTheDocumentThatRanksAreGiven) {
     EXPECT_EQ(back.config.model, c.model);
     EXPECT_EQ(back.config.model.shape.at("x"), "null");
     EXPECT_EQ(back.config.engine, c.engine);
+    EXPECT_EQ(back.config.speculative, c.speculative);
     EXPECT_EQ(back.config.parallel, c.parallel);
     EXPECT_EQ(back.config.device.settings.at("isa"), "plain");
     EXPECT_EQ(back.config.scheduler.plugin, "sjf");

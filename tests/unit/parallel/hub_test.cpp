@@ -67,7 +67,7 @@ TEST(Hub, SaysWhoDidNotJoin) {
     Deadlines d = kShort;
     d.join = 100'000'000;
     Hub hub("job", 3, std::move(members), Socket(), d);
-    EXPECT_THAT(hub.wait_until_joined().error(), HasSubstr("did not join within 0 s: 1, 2"));
+    EXPECT_THAT(hub.wait_until_joined().error(), HasSubstr("did not join within 0.1 s: 1, 2"));
 }
 
 TEST(Hub, RefusesStrangersAndStaysOpenForTheRightOnes) {
