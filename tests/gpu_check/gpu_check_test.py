@@ -150,20 +150,22 @@ class Calls(unittest.TestCase):
 
     def test_an_interrupted_call_leaves_no_command(self):
         there = context.Context(self.out, self.work, None, None, deadline=time.monotonic() + 60, dry_run=False, patience=5)
-        begun = []
+        held = os.path.join(self.work, "held")  # open for writing as long as the command or what it started lives
+        os.makedirs(self.work, exist_ok=True)
+        os.mkfifo(held)
+        readers = []
 
-        def interrupt(process, *_):
-            if process not in begun:  # the first wait; those of the end are real
-                begun.append(process)
-                raise KeyboardInterrupt
-            return wait(process, *_)
+        def interrupt(process, *given):
+            if readers:  # the first wait is interrupted; those of the end are real
+                return wait(process, *given)
+            readers.append(open(held, encoding="utf8"))
+            self.addCleanup(readers[0].close)
+            self.assertEqual(readers[0].readline(), "begun\n")
+            raise KeyboardInterrupt
         wait = subprocess.Popen.wait
         with mock.patch.object(subprocess.Popen, "wait", interrupt), self.assertRaises(KeyboardInterrupt):
-            there.call("stays", ["sh", "-c", "sleep 1000 & sleep 1000"])
-        with self.assertRaises(ProcessLookupError):  # the command and what it started
-            for _ in range(100):
-                os.killpg(begun[0].pid, 0)
-                time.sleep(0.1)
+            there.call("stays", ["sh", "-c", f"exec 9> '{held}'; sleep 1000 & echo begun >&9; sleep 1000"])
+        self.assertEqual(readers[0].read(), "")  # which returns when all of them have ended
 
     def test_folders_are_those_of_the_caller(self):
         with tempfile.TemporaryDirectory() as folder:

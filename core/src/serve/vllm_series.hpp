@@ -77,7 +77,7 @@ class LatencySeries {
     prometheus::Histogram &total_, &queue_, &inference_, &prefill_, &decode_;
 };
 
-// How large requests are, what they ask for and how they end.
+// How large requests are, their parameters and how they end.
 class RequestSeries {
   public:
     // max_model_len: the longest that a prompt or an output can be.

@@ -13,7 +13,7 @@ struct Span {
     int64_t begin, count;
 };
 
-// This rank's share of `total`, dealt in whole units.
+// This rank's share of `total`, in whole units.
 Result<Span> deal(int64_t total, int64_t unit, uint32_t rank, uint32_t size, const std::string& name,
                   const char* axis) {
     unit = std::max<int64_t>(unit, 1);
@@ -55,13 +55,13 @@ Result<> check_spec(const pb_weight_spec& spec, uint32_t rank, uint32_t size) {
     for (uint32_t i = 0; i < spec.part_count; ++i) {
         const int64_t rows = spec.role == PB_WEIGHT_VECTOR ? 1 : spec.parts[i].rows;
         if (rows < 1 || spec.cols < 1 || rows > kMaxElements / spec.cols)
-            return fail("the model asks for '" + text_of(spec.parts[i].name) + "' of shape " +
+            return fail("the model declares '" + text_of(spec.parts[i].name) + "' of shape " +
                         shape_text({rows, spec.cols}));
         const auto& [first, stored] = std::pair(spec.parts[i].first_row, spec.parts[i].stored_rows);
         const bool vector = spec.role == PB_WEIGHT_VECTOR; // then of numbers, not of rows
         const int64_t taken = vector ? spec.cols : rows;
         if (stored != 0 && (stored > kMaxElements / spec.cols || first < 0 || first > stored - taken))
-            return fail("the model asks for " + std::to_string(taken) + (vector ? " numbers" : " rows") + " from " +
+            return fail("the model declares " + std::to_string(taken) + (vector ? " numbers" : " rows") + " from " +
                         std::to_string(first) + " on of '" + text_of(spec.parts[i].name) + "', which has " +
                         std::to_string(stored));
         PB_CHECK(check_order(spec, i));

@@ -88,7 +88,7 @@ config::Table<engine::SamplingParams> sampling_table() {
     config::Table<engine::RepetitionDetection> repetition;
     using R = engine::RepetitionDetection;
     repetition.key("max_pattern_size", &R::max_pattern_size, Bounds{0, 1024, "tokens"}, "of the pattern; 0: off")
-        .key("min_pattern_size", &R::min_pattern_size, Bounds{1, 1024, "tokens"}, "of the pattern")
+        .key("min_pattern_size", &R::min_pattern_size, Bounds{0, 1024, "tokens"}, "of the pattern; 0: 1")
         .key("min_count", &R::min_count, Bounds{2, 1e6, "times"}, "that it stands at the output's end");
     t.section("repetition_detection", &P::repetition_detection, std::move(repetition),
               "ends an output that repeats a pattern");

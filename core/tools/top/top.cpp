@@ -151,13 +151,13 @@ Result<> print_plain(const TopOptions& options, Sample sample, const Wakeup& wak
 Result<> run_top(const TopOptions& options, std::ostream& out) {
     const Wakeup wakeup;
     const EndingSignals signals(wakeup);
+    locale_is_utf8(); // sets the locale: before there is another thread, and before ncurses begins
     EngineLink link(options.source, options.interval, wakeup);
     auto first = next_look(wakeup, link);
     if (!first) return {};
     if (!*first) return first->failure();
     if (options.output != TopOptions::Output::kLive)
         return print_plain(options, *std::move(*first), wakeup, link, out);
-    locale_is_utf8(); // before ncurses begins
     PB_TRY(auto terminal, Terminal::open());
     Live(options, *std::move(*first), std::move(terminal), wakeup, link).run();
     return {};

@@ -223,15 +223,15 @@ TEST(MetricsMove, NoVerifiedDraftIsLeftOutHoweverLongTheDrafts) {
     Harness h(c);
     for (uint64_t i = 0; i < 4; ++i) h.add(repetitive(i), greedy(60));
     h.run_all();
-    uint64_t drafted = 0, accepted = 0, behind = 0, by_position = 0, accepted_by_position = 0;
+    uint64_t drafted = 0, accepted = 0, after_last = 0, by_position = 0, accepted_by_position = 0;
     for (const StepReport& r : h.steps) {
         drafted += r.drafts.drafted_tokens;
         accepted += r.drafts.accepted_tokens;
-        behind += r.drafts.drafted_at.back();
+        after_last += r.drafts.drafted_at.back();
         for (const uint32_t n : r.drafts.drafted_at) by_position += n;
         for (const uint32_t n : r.drafts.accepted_at) accepted_by_position += n;
     }
-    EXPECT_GT(behind, h.steps.size()) << "no drafts are longer than there are positions, so nothing was shown";
+    EXPECT_GT(after_last, h.steps.size()) << "no drafts are longer than there are positions, so nothing was shown";
     EXPECT_EQ(by_position, drafted);
     EXPECT_EQ(accepted_by_position, accepted);
 }

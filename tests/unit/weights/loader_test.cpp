@@ -88,7 +88,7 @@ TEST_F(Loader, takes_some_rows_of_a_stored_tensor_and_of_its_bias) {
     EXPECT_THAT(values(second->bias, PB_F32), ElementsAre(23));
     k.first_row = 4;
     EXPECT_EQ(from.load(spec(2, {k}), {PB_F32}, 0, 1).error(),
-              "the model asks for 2 rows from 4 on of 'qkv', which has 5");
+              "the model declares 2 rows from 4 on of 'qkv', which has 5");
 }
 
 TEST_F(Loader, takes_rows_that_do_not_follow_one_another) {
