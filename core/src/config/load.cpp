@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/flat_string.hpp"
+#include "base/printable.hpp"
 #include "base/suggest.hpp"
 #include "config/kv_dtypes.hpp"
 #include "config/allowed_plugins.hpp"

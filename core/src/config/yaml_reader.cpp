@@ -34,7 +34,7 @@ class YamlEvents final : public YAML::EventHandler {
                   const std::string& value) override {
         Node node = Node::scalar(value, place(mark));
         node.quoted = tag != "?"; // "!" of a quoted one; an explicit tag (!!str) says that it is a text, too
-        if (tag == "!") check_end_quote(mark);
+        if (node.quoted) check_end_quote(mark);
         tree_.add(std::move(node), anchor);
     }
     void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override { tree_.add_alias(anchor, place(mark)); }
@@ -56,9 +56,18 @@ class YamlEvents final : public YAML::EventHandler {
     }
 
   private:
+    // Where the value itself begins, after its tag and anchor, which yaml-cpp's mark is before.
+    size_t after_properties(size_t at) const {
+        constexpr std::string_view kSpace = " \t\r\n";
+        while (at < text_.size() && (text_[at] == '!' || text_[at] == '&' || text_[at] == '#')) {
+            at = text_.find_first_of(text_[at] == '#' ? "\n" : kSpace, at);
+            at = std::min(text_.find_first_not_of(kSpace, at), text_.size());
+        }
+        return at;
+    }
     // yaml-cpp takes a quoted text that the end of the file cuts off for a whole one.
     void check_end_quote(const YAML::Mark& mark) const {
-        const size_t begin = static_cast<size_t>(std::max(mark.pos, 0));
+        const size_t begin = after_properties(static_cast<size_t>(std::max(mark.pos, 0)));
         const char quote = begin < text_.size() ? text_[begin] : '\0';
         if (quote != '"' && quote != '\'') return;
         for (size_t i = begin + 1; i < text_.size(); ++i) {

@@ -34,6 +34,9 @@ TEST(Yaml, broken_text_is_a_fault_with_its_place) {
     EXPECT_EQ(parse_fault("b: 1\na: \"never ends\n"), "a.yaml:2:4: a quoted text that never ends");
     EXPECT_EQ(parse_fault("a: 'it''s\nb: 1\n"), "a.yaml:1:4: a quoted text that never ends");
     EXPECT_EQ(parse_fault("a: \"\\\"\n"), "a.yaml:1:4: a quoted text that never ends");
+    for (const char* head : {"!!str ", "&x ", "!!str &x ", "&x !!str ", "! ", "!!str # why\n  ", "!<tag:a.b,2026:c>\t"})
+        for (const char* rest : {"\"/path\n", "'/path\n"})
+            EXPECT_EQ(parse_fault(std::string("a: ") + head + rest), "a.yaml:1:4: a quoted text that never ends");
 }
 
 TEST(Yaml, only_utf8_is_text) {
@@ -47,6 +50,8 @@ TEST(Yaml, only_utf8_is_text) {
 TEST(Yaml, quoted_texts_and_a_byte_order_mark_are_read) {
     EXPECT_EQ(parse("\xef\xbb\xbf" "a: 'it''s'\n").at("a")->text, "it's");
     EXPECT_EQ(parse("a: \"\\\"\"\n").at("a")->text, "\"");
+    EXPECT_EQ(parse("a: !!str &x 'y'\nb: !!str it's\n").at("a")->text, "y");
+    EXPECT_EQ(parse("a: !!str # it's\nb: &x # \"\n").at("a")->text, "");
 }
 
 TEST(Yaml, a_key_given_twice_is_a_fault_that_names_the_first) {
