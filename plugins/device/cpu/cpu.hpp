@@ -6,8 +6,8 @@
 #include "memory.hpp"
 #include "ops.hpp"
 #include "patchbay/sdk/device.hpp"
+#include "patchbay/sdk/step_fault.hpp"
 #include "rank_connection.hpp"
-#include "step_fault.hpp"
 #include "weights.hpp"
 
 namespace patchbay {

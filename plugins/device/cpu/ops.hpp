@@ -2,8 +2,8 @@
 #pragma once
 #include "kernels/cpu.hpp"
 #include "patchbay/sdk/op_checks.hpp"
+#include "patchbay/sdk/step_fault.hpp"
 #include "rank_connection.hpp"
-#include "step_fault.hpp"
 
 namespace patchbay {
 

@@ -24,7 +24,7 @@ pb_device_info SimDevice::info() const {
 }
 
 void SimDevice::begin_step() {
-    clear_fault();
+    StepFault::begin_step();
     restart();
 }
 

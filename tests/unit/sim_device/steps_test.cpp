@@ -32,16 +32,6 @@ TEST(StepTime, GivesUpARecordingWhenTheNextStepBegins) {
     EXPECT_EQ(time.charged_ns(), 20u);
 }
 
-TEST(StepFaults, EndThrowsTheStepsFaultOnce) {
-    StepFaults faults;
-    faults.end_step();
-    faults.set_fault("linear: x is too small");
-    EXPECT_TRUE(faults.faulty());
-    EXPECT_THROW(faults.end_step(), Error);
-    EXPECT_FALSE(faults.faulty());
-    faults.end_step();
-}
-
 TEST(StepFaults, EachSubmittedStepHasItsOwn) {
     StepFaults faults;
     faults.set_fault("the first one's");
