@@ -12,6 +12,12 @@ import time
 
 BUILD_TOOLS = ("cmake", "ninja", "nvcc")  # which are the system's, and are to load the system's libraries
 TOOLKIT = "/usr/local/cuda/bin"           # where NVIDIA's installers put it, often outside of PATH
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+LOOK = 0.2                                # seconds between two looks whether a signal has come
+
+
+class Stopped(BaseException):
+    """A signal ends this call: no stage may take it for its own failure."""
 
 
 @dataclasses.dataclass
@@ -26,6 +32,7 @@ class Context:
     architecture: str | None = None  # "90", once the machine has said so
     toolkit: str = TOOLKIT
     built_elsewhere: bool = False         # the programs came with the bundle
+    stopped: str | None = None            # the signal that ends this call: "SIGTERM"
 
     @property
     def build(self):
@@ -75,6 +82,32 @@ class Context:
                 file.write(text)
         return path
 
+    @contextlib.contextmanager
+    def stopped_by_signals(self):
+        """Within it a signal is only noted: all commands that run then are ended where they are waited for."""
+        def note(number, _):
+            self.stopped = signal.Signals(number).name
+        heard = [n for n in STOPPING if signal.getsignal(n) is not signal.SIG_IGN]  # nohup's stay ignored
+        before = {n: signal.signal(n, note) for n in heard}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def wait(self, process):
+        """Waits for a command; gives its exit code."""
+        end = time.monotonic() + self.left()
+        while True:
+            if self.stopped:
+                raise Stopped(self.stopped)
+            left = end - time.monotonic()
+            try:
+                return process.wait(min(max(left, 0), LOOK))
+            except subprocess.TimeoutExpired:
+                if left <= LOOK:
+                    raise
+
     def end(self, process):
         """Ends a command with all that it started."""
         try:
@@ -92,6 +125,8 @@ class Context:
         if self.dry_run:
             print("  ", " ".join(shlex.quote(c) for c in command))
             return ""
+        if self.stopped:
+            raise Stopped(self.stopped)
         os.makedirs(os.path.join(self.work, "logs"), exist_ok=True)
         log = os.path.join(self.work, "logs", name + ".log")
         environment = self.environment(command[0])
@@ -100,8 +135,8 @@ class Context:
             process = subprocess.Popen([found, *command[1:]], stdout=file, stderr=subprocess.STDOUT, env=environment,
                                        start_new_session=True)
             try:
-                code = process.wait(self.left())
-            except BaseException:  # Ctrl-C too, which the command's own session does not get
+                code = self.wait(process)
+            except BaseException:  # Stopped too: the command's own session gets no Ctrl-C
                 self.end(process)
                 raise
         with open(log, errors="replace") as file:

@@ -2,13 +2,14 @@
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tarfile
 import time
 
 from gpu_check import bundle
-from gpu_check.context import Context
+from gpu_check.context import Context, Stopped
 from gpu_check.stages import STAGES
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -135,14 +136,15 @@ class Check:
         return True
 
     def cut_off(self, stage, before, seconds):
-        """What becomes of a stage whose time is up."""
+        """What becomes of a stage whose time is up, or whose call a signal ends."""
         tries = before.get("tries", 0) + 1
-        if stage.most and time.monotonic() < self.end:
+        if stage.most and time.monotonic() < self.end and not self.context.stopped:
             return self.keep(stage, "failed", f"is not done after {stage.most:.0f} s", seconds)
         if stage.most and tries >= MAX_TRIES:
             return self.keep(stage, "failed", f"was cut off by {tries} calls; more --minutes?", seconds)
         self.left.append(stage.name)
-        return self.keep(stage, "unfinished", "out of time", seconds, tries)
+        why = f"ended by {self.context.stopped}" if self.context.stopped else "out of time"
+        return self.keep(stage, "unfinished", why, seconds, tries)
 
     def run(self, stage):
         if not self.may_begin(stage):
@@ -160,12 +162,20 @@ class Check:
         self.keep(stage, "running", "", tries=before.get("tries", 0))
         try:
             self.keep(stage, "passed", stage.run(self.context), time.monotonic() - start)
-        except subprocess.TimeoutExpired:
+        except (subprocess.TimeoutExpired, Stopped):
             self.cut_off(stage, before, time.monotonic() - start)
         except (RuntimeError, OSError, ValueError, KeyError, IndexError, AttributeError) as error:
             self.keep(stage, "failed", str(error) or type(error).__name__, time.monotonic() - start)
         r = self.results["stages"][stage.name]
         return print(f"   {r['state']}: {r['found']}", flush=True)
+
+    def run_all(self):
+        """Until a signal comes: what has not begun by then is left to another call."""
+        for stage in self.order():
+            if self.context.stopped:
+                self.left.append(stage.name)
+            else:
+                self.run(stage)
 
 
 def main(about):
@@ -182,13 +192,16 @@ def main(about):
     results = {"stages": {}} if args.fresh else load(os.path.join(args.work, "results.json"))
     context = Context(ROOT, args.work, args.bundled, args.packages, time.monotonic() + 60 * args.minutes, args.dry_run)
     check = Check(args, context, args.out or args.work, results)
-    for stage in check.order():
-        check.run(stage)
+    with context.stopped_by_signals():
+        check.run_all()
     if args.dry_run:
         return 0
     check.save()
     sys.stdout.write(table(results))
     if check.left:
         print(f"gpu-check: call again for {', '.join(check.left)}")
+    if context.stopped:
+        return 128 + signal.Signals[context.stopped]  # as a shell says it of a program that a signal ended
+    if check.left:
         return 3
     return 0 if all(r["state"] == "passed" for r in results["stages"].values()) else 1

@@ -6,12 +6,14 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
 import time
 import unittest
+from concurrent import futures
 from pathlib import Path
 from unittest import mock
 
@@ -166,6 +168,48 @@ class Calls(unittest.TestCase):
         with mock.patch.object(subprocess.Popen, "wait", interrupt), self.assertRaises(KeyboardInterrupt):
             there.call("stays", ["sh", "-c", f"exec 9> '{held}'; sleep 1000 & echo begun >&9; sleep 1000"])
         self.assertEqual(readers[0].read(), "")  # which returns when all of them have ended
+
+    def end_by(self, number):
+        """scripts/gpu-check, which gets this signal while a command runs; its exit code, and what it printed."""
+        folder = Path(self.work).parent
+        held = folder / "held"  # open for writing as long as the command or what it started lives
+        os.mkfifo(held)
+        smi = folder / "nvidia-smi"  # the first command of the first stage
+        smi.write_text(f"#!/bin/sh\nexec 9> '{held}'; sleep 1000 & echo begun >&9; echo a line; sleep 1000\n")
+        smi.chmod(0o755)
+        with subprocess.Popen([SOURCE / "scripts/gpu-check", "--fresh", "--work", self.work, "--out", self.out],
+                              env=dict(os.environ, PATH=f"{folder}:/usr/bin:/bin"), stdout=subprocess.PIPE,
+                              text=True) as process:
+            with open(held, encoding="utf8") as reader:
+                self.assertEqual(reader.readline(), "begun\n")
+                process.send_signal(number)
+                shown = process.communicate()[0]
+                self.assertEqual(reader.read(), "")  # which returns when all of them have ended
+        os.remove(held)
+        return process.returncode, shown
+
+    def test_a_signal_ends_the_command_and_what_is_known_is_written(self):
+        for number, name in ((signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "SIGINT")):
+            code, shown = self.end_by(number)
+            self.assertEqual(code, 128 + number, shown)
+            self.assertIn("gpu-check: call again for machine, ", shown)
+            machine = self.results()["stages"]["machine"]
+            self.assertEqual((machine["state"], machine["found"]), ("unfinished", f"ended by {name}"))
+            self.assertIn("| machine | unfinished |", Path(self.out, "results.md").read_text())
+            with tarfile.open(os.path.join(self.out, "logs.tar.gz")) as tar:
+                self.assertEqual(tar.extractfile("logs/machine.log").read(), b"a line\n")
+
+    def test_commands_of_several_threads_end_and_no_other_begins(self):
+        def stage(there):
+            def command(i):
+                return there.call(f"stays-{i}", ["sh", "-c", "kill -TERM $PPID; sleep 1000"])
+            with futures.ThreadPoolExecutor(2) as pool:
+                return list(pool.map(command, range(50)))
+        wanted = [self.stage("probes", stage), self.stage("bench")]
+        self.assertEqual(self.call(wanted), 128 + signal.SIGTERM)
+        self.assertEqual((self.ran, self.state("probes")), (["probes"], "unfinished"))
+        self.assertLessEqual(len(os.listdir(os.path.join(self.work, "logs"))), 2)
+        self.assertEqual(self.call([self.stage("probes"), self.stage("bench")]), 0)
 
     def test_folders_are_those_of_the_caller(self):
         with tempfile.TemporaryDirectory() as folder:
