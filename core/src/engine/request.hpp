@@ -136,6 +136,7 @@ struct RequestOutput {
     std::string text;             // that became complete with them
     FinishReason finish = FinishReason::kNone;
     std::string stop_reason;      // the stop string or token that matched, or the error's text
+    std::optional<TokenId> stop_token; // that ended it, of the request's stop_token_ids
     StatusCode error_code = StatusCode::kInternal; // of an error
     uint64_t time_ns = 0;         // on the engine's clock
     std::vector<TokenLogprobs> prompt_logprobs; // with the first token of output 0, of prompt tokens 1, 2, …

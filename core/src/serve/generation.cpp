@@ -1,6 +1,5 @@
 #include "serve/generation.hpp"
 
-#include <algorithm>
 #include <string>
 
 #include "serve/error_reply.hpp"
@@ -16,13 +15,6 @@ std::unique_ptr<Reply> reply_for(const GenerationRequest& request, const ServedM
         case ReplyKind::kCompletion: break;
     }
     return completion_reply(request, model, std::move(id), created);
-}
-
-// Where a stop string ends with such a token too, the token is the reason.
-bool is_stopped_by_token(const engine::RequestOutput& last, const std::vector<engine::TokenId>& stops) {
-    return last.finish == engine::FinishReason::kStop && !last.tokens.empty() &&
-           std::ranges::find(stops, last.tokens.back()) != stops.end() &&
-           last.stop_reason == std::to_string(last.tokens.back());
 }
 
 }  // namespace
@@ -99,7 +91,7 @@ void Generation::add(uint32_t index, const engine::RequestOutput& delta) {
     if (delta.finish != engine::FinishReason::kNone) {
         ended_ += 1;
         choice.stop_reason = delta.stop_reason;
-        choice.stopped_by_token = is_stopped_by_token(delta, request_.sampling.stop_token_ids);
+        choice.stop_token = delta.stop_token;
         if (delta.index == 0) usage_.cached_tokens += delta.cached_tokens;
     }
     if (request_.stream) return reply_->add_events(events_, index, choice, delta, usage_);

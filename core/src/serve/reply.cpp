@@ -35,7 +35,7 @@ Json Reply::stop_reason_of(const Choice& choice) const {
     using engine::FinishReason;
     const bool has_one = choice.finish == FinishReason::kStop || choice.finish == FinishReason::kRepetition;
     if (!has_one || choice.stop_reason.empty()) return nullptr;
-    if (choice.stopped_by_token) return std::stol(choice.stop_reason);
+    if (choice.stop_token) return *choice.stop_token;
     return choice.stop_reason;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct Choice { // one output; choice i is output i % n of prompt i / n
     std::vector<float> embedding;
     engine::FinishReason finish = engine::FinishReason::kNone;
     std::string stop_reason;
-    bool stopped_by_token = false; // the stop reason is a token's id
+    std::optional<engine::TokenId> stop_token; // the stop reason
     bool begun = false;     // of a stream: a chunk was made of it
     size_t text_offset = 0; // of a stream: characters so far
 };

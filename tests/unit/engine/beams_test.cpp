@@ -281,6 +281,10 @@ TEST(Beams, StopAtTexts) {
     EXPECT_EQ(cut.finish, FinishReason::kStop);
     EXPECT_EQ(cut.stop_reason, p.stop[0]);
     EXPECT_EQ(cut.text.find(p.stop[0]), std::string::npos);
+    EXPECT_FALSE(cut.stop_token);
+    p.stop.clear();
+    p.stop_token_ids = {whole.tokens[2]};
+    EXPECT_EQ(h.run(h.add(prompt, p)).stop_token, whole.tokens[2]);
 }
 
 // The first one keeps for the others what a window has passed, though it comes back in many steps.

@@ -72,6 +72,7 @@ RequestId Harness::add(Request r) {
         if (delta.finish == FinishReason::kNone) return;
         o.finish = delta.finish;
         o.stop_reason = delta.stop_reason;
+        o.stop_token = delta.stop_token;
         o.cached_tokens = delta.cached_tokens;
         o.preemptions = delta.preemptions;
         o.cumulative_logprob = delta.cumulative_logprob;

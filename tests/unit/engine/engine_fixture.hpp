@@ -21,6 +21,7 @@ struct Output {
     std::vector<TokenId> tokens;
     std::vector<TokenLogprobs> logprobs, prompt_logprobs;
     std::string text, stop_reason;
+    std::optional<TokenId> stop_token;
     FinishReason finish = FinishReason::kNone;
     uint32_t cached_tokens = 0, preemptions = 0, endings = 0;
     std::optional<double> cumulative_logprob, beam_score;

@@ -62,6 +62,7 @@ TEST(Engine, AStopTokenEndsTheOutputAndIsPartOfIt) {
     EXPECT_EQ(out.finish, FinishReason::kStop);
     EXPECT_EQ(out.tokens, std::vector<TokenId>(tokens.begin(), tokens.begin() + first + 1));
     EXPECT_EQ(out.stop_reason, std::to_string(tokens[3]));
+    EXPECT_EQ(out.stop_token, tokens[3]);
 }
 
 TEST(Engine, NoStopTokenIsSampledBeforeMinTokens) {

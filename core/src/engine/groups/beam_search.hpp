@@ -24,6 +24,7 @@ struct Hypothesis { // one output, complete or as far as it has come
     // Complete ones only:
     FinishReason finish = FinishReason::kNone;
     std::string stop_reason;
+    std::optional<TokenId> stop_token; // of those that the request named
     double score = 0; // sum / length ^ length_penalty
 };
 

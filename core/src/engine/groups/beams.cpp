@@ -307,6 +307,7 @@ std::vector<BeamSearches::Ending> BeamSearches::end(const Sequence& of, const Fa
         delta.tokens = h.tokens;
         delta.logprobs = h.logprobs;
         delta.text = h.text;
+        delta.stop_token = h.stop_token;
         delta.beam_score = h.score;
         s->output.sums.logprob = h.sum;
         out.push_back({s, h.finish, h.stop_reason});

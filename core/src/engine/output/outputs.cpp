@@ -16,6 +16,7 @@ StopMatcher stops_of(const SamplingParams& p) {
 // Of a sequence that goes on, what a delta may hold; it keeps its memory for the next token.
 void clear(RequestOutput& delta) {
     delta.tokens.clear();
+    delta.stop_token.reset();
     delta.logprobs.clear();
     delta.text.clear();
     delta.prompt_logprobs = {};
@@ -72,6 +73,7 @@ std::optional<Ending> Outputs::append(Sequence& s, TokenId token, size_t row, co
         out.delta.text += out.stops.add(text, may_stop);
         if (!ends && !out.stops.matched().empty()) return Ending{FinishReason::kStop, out.stops.matched()};
     }
+    if (ends && is_stop) out.delta.stop_token = token;
     if (ends) return Ending{FinishReason::kStop, is_stop ? std::to_string(token) : ""};
     if (must_end) return Ending{FinishReason::kStop, ""}; // min_tokens or not
     if (s.request.ends_after > 0 && made >= s.request.ends_after) return Ending{FinishReason::kStop, ""};
