@@ -31,6 +31,8 @@ static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static uint32_t remaining(const pb_sequence *s) { /* tokens to compute; more than one: of the prompt, or drafts */
     return s->prompt_tokens + s->output_tokens + s->draft_tokens - s->computed_tokens - s->in_flight;
 }
+static uint32_t without_drafts(const pb_sequence *s) { return remaining(s) - s->draft_tokens; }
+static int decoding(const pb_sequence *s) { return without_drafts(s) <= 1; } /* its prompt is computed */
 
 /* An upper bound of the pages that n more tokens of s take. */
 static uint64_t pages_for(const pb_scheduler_in *in, const pb_sequence *s, uint32_t n) {
@@ -46,6 +48,8 @@ typedef struct planned {
     pb_scheduler_out *out;
     uint32_t tokens;
     uint64_t pages;
+    uint32_t held_tokens; /* of these, for the own tokens of decodes that are still to be planned */
+    uint64_t held_pages;  /* likewise */
 } planned;
 
 static const pb_sequence *at(const pb_scheduler_in *in, const pb_sequence *list, uint32_t i) {
@@ -66,23 +70,41 @@ static void preempt(planned *p, const pb_sequence *s) {
     item->how = PB_PREEMPT_RECOMPUTE;
     p->pages += s->pages_freed_if_preempted;
 }
+static void hold(planned *p, const pb_sequence *s) {
+    p->held_tokens += without_drafts(s);
+    p->held_pages += pages_for(p->in, s, without_drafts(s));
+}
+static void let_go(planned *p, const pb_sequence *s) { /* it is planned now, or not at all */
+    p->held_tokens -= without_drafts(s);
+    p->held_pages -= pages_for(p->in, s, without_drafts(s));
+}
 /* Tokens of a sequence in this step; only a prompt is kept in one piece, or to chunks of so many. */
 static uint32_t chunk(const planned *p, const pb_sequence *s, uint32_t wanted) {
-    const uint32_t most = p->in->long_prefill_token_threshold;
-    if (remaining(s) - s->draft_tokens <= 1) return least(wanted, p->tokens); /* drafts that do not fit are left out */
+    const uint32_t most = p->in->long_prefill_token_threshold, own = least(without_drafts(s), p->tokens),
+                   left = p->tokens - least(p->held_tokens, p->tokens);
+    if (decoding(s)) return least(wanted, left > own ? left : own); /* drafts that do not fit are left out */
     if (!(p->in->flags & PB_STEP_CHUNKED_PREFILL) || s->flags & PB_SEQ_NO_CHUNK)
-        return wanted > p->tokens ? 0 : wanted; /* in one piece, or not at all */
-    return least(most > 0 ? least(wanted, most) : wanted, p->tokens);
+        return wanted > left ? 0 : wanted; /* in one piece, or not at all */
+    return least(most > 0 ? least(wanted, most) : wanted, left);
 }
 
-/* Those that run, in order of admission. The latest is preempted where pages run out. */
+/* Those that run, in order of admission; prompts and drafts leave the decodes after them a token each. The latest is
+ * preempted where pages run out. */
 static void keep_running(planned *p) {
     uint32_t end = p->in->running_count; /* those from here on are preempted */
+    for (uint32_t i = 0; i < end; ++i)
+        if (decoding(at(p->in, p->in->running, i))) hold(p, at(p->in, p->in->running, i));
     for (uint32_t i = 0; i < end && p->out->item_count < p->in->max_num_seqs; ++i) {
         const pb_sequence *const s = at(p->in, p->in->running, i);
+        if (decoding(s)) let_go(p, s);
         uint32_t n = chunk(p, s, remaining(s));
-        if (pages_for(p->in, s, n) > p->pages) n = least(n, remaining(s) - s->draft_tokens); /* drafts preempt none */
-        while (end > i + 1 && pages_for(p->in, s, n) > p->pages) preempt(p, at(p->in, p->in->running, --end));
+        if (pages_for(p->in, s, n) + p->held_pages > p->pages)
+            n = least(n, without_drafts(s)); /* drafts preempt none */
+        while (end > i + 1 && pages_for(p->in, s, n) + p->held_pages > p->pages) {
+            const pb_sequence *const latest = at(p->in, p->in->running, --end);
+            if (decoding(latest)) let_go(p, latest);
+            preempt(p, latest);
+        }
         while (n > 1 && pages_for(p->in, s, n) > p->pages && p->in->flags & PB_STEP_CHUNKED_PREFILL) --n;
         if (pages_for(p->in, s, n) > p->pages) preempt(p, at(p->in, p->in->running, --end));
         else if (n > 0) run(p, s, n, pages_for(p->in, s, n));
@@ -117,7 +139,7 @@ static void admit(planned *p, const candidate *order) {
 /* Once a step. */
 static pb_status plan(void *self, const pb_scheduler_in *in, pb_scheduler_out *out) {
     const @Class@ *const me = self;
-    planned p = {in, out, in->max_num_batched_tokens, in->free_pages};
+    planned p = {in, out, in->max_num_batched_tokens, in->free_pages, 0, 0};
     candidate *const order = malloc((in->waiting_count + 1) * sizeof *order);
     if (!order) return PB_EXHAUSTED;
     for (uint32_t i = 0; i < in->waiting_count; ++i) {

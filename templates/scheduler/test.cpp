@@ -33,6 +33,14 @@ void tests() {
     whole.running = {decoding(6, 48)};
     whole.running[0].draft_tokens = 4;
     expect(scheduler.plan(whole).tokens(6) == 3, "a decode goes on without the drafts that do not fit");
+
+    Step mixed; // a prompt that began before two decodes
+    mixed.max_num_batched_tokens = 16;
+    mixed.running = {waiting(7, 100), decoding(8, 48), decoding(9, 48)};
+    mixed.running[1].draft_tokens = 14;
+    const Planned shared = scheduler.plan(mixed);
+    expect(shared.tokens(8) >= 1 && shared.tokens(9) == 1, "a prompt and drafts leave every decode its token");
+    expect(shared.tokens(7) + shared.tokens(8) + shared.tokens(9) == 16, "and get what is left of the step");
     for (const CheckResult& check : run_checks(PATCHBAY_TEST_PLUGIN)) // those of its kind, in a child process
         expect(!check.failed(), check.check + ": " + check.reason);
 }
