@@ -184,11 +184,12 @@ TEST(Connections, AbortTheRequestOfAClientThatGoes) {
 }
 
 TEST(Connections, GiveSlowReadersAllOfTheText) {
-    HttpClient client(shared().port(), 4096);
+    HttpClient client(shared().port(), kSmallBuffer);
+    const uint64_t before = shared().finished();
     Json body = streaming("The king", 400);
     body["return_token_ids"] = true; // more bytes
     client.post("/v1/completions", body.dump());
-    shared().pages_in_use_when_idle(); // all of it is computed, and none of it read
+    shared().wait_until_finished(before + 1); // and none of it is read
     ASSERT_EQ(client.read_head().status, 200);
     std::string text;
     size_t tokens = 0;

@@ -6,15 +6,21 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <stdexcept>
 #include <utility>
 
 namespace patchbay::serve::testing {
+namespace {
+
+constexpr int kMaxWaitSeconds = 120; // so that a test that waits for what never comes ends
+
+}  // namespace
 
 HttpClient::HttpClient(uint16_t port, int receive_buffer_bytes) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
     if (receive_buffer_bytes > 0)
         setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer_bytes, sizeof receive_buffer_bytes);
-    const timeval limit{120, 0}; // a test that waits for what never comes ends
+    const timeval limit{kMaxWaitSeconds, 0};
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     sockaddr_in to{};
     to.sin_family = AF_INET;
@@ -45,6 +51,8 @@ void HttpClient::get(const std::string& path, const std::string& headers) {
 bool HttpClient::fill() {
     char part[1 << 14];
     const ssize_t n = recv(fd_, part, sizeof part, 0);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        throw std::runtime_error("nothing came for " + std::to_string(kMaxWaitSeconds) + " s");
     if (n <= 0) return false;
     buffer_.append(part, static_cast<size_t>(n));
     return true;

@@ -15,9 +15,13 @@ struct Answer {
     std::string body;                           // chunks joined
 };
 
+inline constexpr int kSmallBuffer = 16'384; // bytes
+
 class HttpClient {
   public:
-    explicit HttpClient(uint16_t port, int receive_buffer_bytes = 0); // 0: the system's
+    // 0: the system's buffer. One under kSmallBuffer makes Linux send a full buffer's rest in pieces, with a pause between
+    // them that grows while nobody reads.
+    explicit HttpClient(uint16_t port, int receive_buffer_bytes = 0);
     ~HttpClient();
     HttpClient(const HttpClient&) = delete;
     HttpClient& operator=(const HttpClient&) = delete;
@@ -34,7 +38,7 @@ class HttpClient {
     void reset();                          // closes at once
 
   private:
-    bool fill(); // reads more; false: there is no more
+    bool fill(); // reads more; false: there is no more. Throws where nothing comes for long
     std::optional<std::string> line();
     std::optional<std::string> chunk(); // empty: the last one
 

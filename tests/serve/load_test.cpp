@@ -1,12 +1,16 @@
 // The server under load: thousands of streams at once, each with exactly its own tokens, and clients that go away at
 // any moment.
+#include <arpa/inet.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <functional>
 #include <random>
+#include <stdexcept>
 #include <thread>
 
 #include "metrics/scrape.hpp"
@@ -86,6 +90,15 @@ std::vector<std::vector<int32_t>> all_expected_tokens(size_t count) {
     return out;
 }
 
+void wait_until_closed(const Running& server) { // all connections
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (const size_t open = server.server->connections()) {
+        if (std::chrono::steady_clock::now() > limit)
+            throw std::runtime_error(std::to_string(open) + " connections are open a minute after their clients went");
+        std::this_thread::yield();
+    }
+}
+
 double step_p99_ms(const std::string& text) { // of /metrics
     const metrics::Scrape none, all(text);
     return 1e3 * metrics::Interval(none, all, 1).quantile("patchbay_step_seconds", 0.99);
@@ -116,7 +129,7 @@ TEST(Load, ThousandsOfStreamsHaveEachItsOwnTokens) {
                 "times the p99 of a step, %.1f ms\n",
                 streams, ms(gaps[gaps.size() / 2]), ms(gaps[gaps.size() * 99 / 100]), ms(gaps.back()),
                 ms(gaps.back()) / step_ms, step_ms);
-    while (server.server->connections() > 0) std::this_thread::yield();
+    wait_until_closed(server);
     EXPECT_LE(open_files(), files + 8) << "connections of clients that are done are closed";
 }
 
@@ -150,7 +163,7 @@ TEST(Load, ClientsThatGoAtAnyMomentLeaveNothing) {
             }
         }
         EXPECT_EQ(server.pages_in_use_when_idle(), 0u);
-        while (server.server->connections() > 0) std::this_thread::yield();
+        wait_until_closed(server);
         EXPECT_LE(open_files(), files + 8);
         constexpr uint64_t kSlack = 32 << 20;
         if (round == 2 && kCountsMemory) {
@@ -167,7 +180,7 @@ void expect_nothing_left(const Running& server, const std::function<void()>& cli
     for (const int round : {1, 2, 3}) {
         clients();
         EXPECT_EQ(server.pages_in_use_when_idle(), 0u);
-        while (server.server->connections() > 0) std::this_thread::yield();
+        wait_until_closed(server);
         EXPECT_LE(open_files(), files + 8);
         constexpr uint64_t kSlack = 32 << 20; // of the allocator, for more threads than one
         if (round == 3 && kCountsMemory) {
@@ -178,27 +191,50 @@ void expect_nothing_left(const Running& server, const std::function<void()>& cli
     EXPECT_EQ(get(server.port(), "/health").status, 200);
 }
 
-// They read nothing until all of it is computed, from sockets that hold little.
+double open_streams(const std::string& text) { return metrics::Scrape(text).sum("patchbay_http_streams"); }
+
+// A socket that listens, whose connections hold little of what is sent; the server closes it.
+int listener_of_small_buffers() {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), bytes = 2048;
+    sockaddr_in any_port{};
+    any_port.sin_family = AF_INET;
+    any_port.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    if (bind(fd, reinterpret_cast<const sockaddr*>(&any_port), sizeof any_port) != 0 || listen(fd, 1000) != 0)
+        throw std::runtime_error("cannot listen");
+    return fd;
+}
+
+// They read nothing until all of it is computed, from sockets that hold less than a stream.
 TEST(Load, ManySlowReadersLoseNothingAndLeaveNothing) {
     allow_open_files(10'000);
-    const Running server(many_connections(), many_at_once());
+    ServerOptions options = many_connections();
+    options.http.listener = listener_of_small_buffers();
+    const Running server(options, many_at_once());
     const size_t count = std::min<size_t>(kRude, 200);
     const std::vector<std::vector<int32_t>> expected = all_expected_tokens(count);
+    double waited = 0; // answers that were not wholly sent when the reading began
     expect_nothing_left(server, [&] {
+        const uint64_t before = server.finished();
         std::vector<std::unique_ptr<HttpClient>> clients;
         for (size_t i = 0; i < count; ++i) {
-            clients.push_back(std::make_unique<HttpClient>(server.port(), 2048));
-            clients.back()->post("/v1/completions", request_of(i).body, "Connection: close\r\n");
+            Json body = Json::parse(request_of(i).body);
+            body["logprobs"] = 20; // more bytes
+            clients.push_back(std::make_unique<HttpClient>(server.port(), kSmallBuffer));
+            clients.back()->post("/v1/completions", body.dump(), "Connection: close\r\n");
         }
-        while (server.server->engine().status().steps == 0 || server.server->engine().status().unfinished > 0)
-            std::this_thread::yield();
-        for (size_t i = 0; i < count; ++i) {
-            ASSERT_EQ(clients[i]->read_head().status, 200);
-            std::string stream;
-            while (const auto event = clients[i]->read_event()) stream += "data: " + *event + "\n\n";
-            ASSERT_EQ(streamed_tokens(stream), expected[i]) << "stream " << i;
-        }
+        server.wait_until_finished(before + count);
+        waited += open_streams(get(server.port(), "/metrics").body);
+        std::vector<std::jthread> readers; // at once: each may have to wait for its connection to resume
+        for (size_t i = 0; i < count; ++i)
+            readers.emplace_back([&, i] {
+                EXPECT_EQ(clients[i]->read_head().status, 200);
+                std::string stream;
+                while (const auto event = clients[i]->read_event()) stream += "data: " + *event + "\n\n";
+                EXPECT_EQ(streamed_tokens(stream), expected[i]) << "stream " << i;
+            });
     });
+    EXPECT_GT(waited, static_cast<double>(count));
 }
 
 TEST(Load, ManyHalfClosedSocketsLeaveNothing) {

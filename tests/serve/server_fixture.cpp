@@ -3,6 +3,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "metrics/scrape.hpp"
+
 namespace patchbay::serve::testing {
 
 config::EngineConfig Running::demo_model() {
@@ -39,15 +41,26 @@ Json Running::complete(Json body) const {
     return answer.status == 200 ? Json::parse(answer.body) : Json();
 }
 
+uint64_t Running::finished() const {
+    const metrics::Scrape all(get(port(), "/metrics").body);
+    return static_cast<uint64_t>(all.sum("patchbay_requests_finished_total"));
+}
+
+void Running::wait_until_finished(uint64_t requests) const {
+    while (finished() < requests)
+        if (server->engine().status().has_ended()) throw std::runtime_error("the engine has stopped");
+}
+
 uint32_t Running::pages_in_use_when_idle() const {
     uint32_t pages = 0;
     bool idle = false;
+    const auto look = [&](engine::Engine& engine) {
+        idle = !engine.has_unfinished();
+        const engine::View view = engine.view();
+        pages = view.total_pages - view.free_pages; // cached ones are free
+    };
     while (!idle) // each call waits for a step to end
-        server->engine().call([&](engine::Engine& engine) {
-            idle = !engine.has_unfinished();
-            const engine::View view = engine.view();
-            pages = view.total_pages - view.free_pages; // cached ones are free
-        });
+        if (!server->engine().call(look)) throw std::runtime_error("the engine has stopped");
     server->engine().call([](engine::Engine&) {}); // and for the one that reports what was aborted last
     return pages;
 }

@@ -24,6 +24,8 @@ struct Running { // a server and what it needs to live
     Json complete(Json body) const; // POST /v1/completions, which succeeds
     // Waits until the engine has no request any more; the pages that are in use then.
     uint32_t pages_in_use_when_idle() const;
+    void wait_until_finished(uint64_t requests) const; // so many since it was started
+    uint64_t finished() const;                         // requests
 
     RealClock clock;
     metrics::Metrics metrics;
