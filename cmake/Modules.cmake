@@ -1,6 +1,6 @@
 # Most files of these folders take longer to read their headers (HTTP, JSON, options, spans of plugins' tables) than to
-# compile their own lines: up to six files of a folder are compiled at once. Off in the sanitizers' builds, which so
-# show that each file compiles alone. docs/decisions/0070 has the measurements.
+# compile their own lines: up to twelve files of a folder are compiled at once. Off in the sanitizers' whole tiers, which
+# so show that each file compiles alone. docs/decisions/0070 has the measurements.
 # What most of them read is compiled once, for each way of compiling (patchbay_precompiled()).
 option(PATCHBAY_TOGETHER "Compile several files of a folder at once, and common headers beforehand" ON)
 
@@ -23,7 +23,7 @@ function(patchbay_sources result target root)
         list(FILTER own INCLUDE REGEX "^${folder}/[^/]*$")
         list(SORT own)
         list(LENGTH own count)
-        math(EXPR batches "(${count} + 5) / 6")
+        math(EXPR batches "(${count} + 11) / 12")
         file(RELATIVE_PATH name "${root}" "${folder}")
         string(REPLACE "/" "_" name "${name}")
         foreach(batch RANGE 1 ${batches})

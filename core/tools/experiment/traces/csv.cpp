@@ -18,7 +18,7 @@ struct CsvFormat {
     bool fails_without_output; // an output of 0 tokens is a request that failed
 };
 
-constexpr std::array<CsvFormat, 4> kFormats{
+constexpr std::array<CsvFormat, 4> kCsvFormats{
     {{TraceFormat::kAzure, "TIMESTAMP", "ContextTokens", "GeneratedTokens", nullptr, Times::kDates, false, false},
      {TraceFormat::kVidur, "arrived_at", "num_prefill_tokens", "num_decode_tokens", nullptr, Times::kSeconds, true,
       false},
@@ -65,7 +65,7 @@ std::optional<Columns> columns_of(const std::vector<std::string>& header, const 
 Result<Columns> choose_format(const TraceBuilder& b, std::string_view line, TraceFormat wanted) {
     const auto header = cells_of(line).value_or(std::vector<std::string>{});
     std::string expected;
-    for (const CsvFormat& f : kFormats) {
+    for (const CsvFormat& f : kCsvFormats) {
         if (wanted != TraceFormat::kAuto && wanted != f.format) continue;
         if (const auto columns = columns_of(header, f)) return *columns;
         expected += (expected.empty() ? "" : "; ") + std::string(name_of(f.format)) + ": '" + f.time + "," + f.prompt +
