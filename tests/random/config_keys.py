@@ -25,9 +25,10 @@ PROMPT = 40     # tokens: longer than every window of the bases
 ROWS = (11, 39)  # whose logits are kept
 BASES = ["llama_mha", "llama3_rope", "llama_yarn", "llama_linear_rope", "llama_gqa_tied", "mistral_window", "qwen2_window", "qwen3", "gpt2_scaled", "opt",
          "phi3", "phi3_longrope", "gemma", "gemma2", "gemma3", "gemma3_vision", "mixtral", "qwen3_moe_mixed", "bamba", "gpt_oss",
-         "smollm3", "qwen2_moe", "cohere", "cohere2", "granite", "olmo2", "phi", "stablelm", "starcoder2"]
+         "smollm3", "qwen2_moe", "cohere", "cohere2", "granite", "olmo2", "phi", "stablelm", "starcoder2",
+         "gpt_neox", "gpt_neox_sequential", "falcon", "falcon_alibi", "falcon_grouped"]
 
-VARIANTS = ("llama3_rope", "llama_yarn", "llama_linear_rope", "llama_gqa_tied", "phi3_longrope", "gemma3_vision")  # of a family that is there already
+VARIANTS = ("llama3_rope", "llama_yarn", "llama_linear_rope", "llama_gqa_tied", "phi3_longrope", "gemma3_vision", "gpt_neox_sequential", "falcon_alibi")  # of a family that is there already
 
 # Every key that a configuration of transformers 4.57 or 5 has for one of these families, or that checkpoints are known
 # to carry, and values that differ from what is usual. Each is tried on each base: a key of another family is unknown
@@ -86,6 +87,19 @@ VALUES = {
     "mm_tokens_per_image": [4], "boi_token_index": [5], "eoi_token_index": [5], "image_token_index": [3], "vision_config": [{"hidden_size": 16}], "text_config": [{}], "quantization_config": [None],
 }
 
+# Those that only one family reads, tried on its bases alone.
+FALCON = {"multi_query": [True, False], "new_decoder_architecture": [True, False], "parallel_attn": [True, False], "num_ln_in_parallel_attn": [1, 2, None],
+          "bias": [True, False], "alibi": [True, False], "activation": ["gelu", "relu", "gelu_new", "gelu_pytorch_tanh", "silu", None],
+          "num_kv_heads": [1, 2, 4, None], "ffn_hidden_size": [None, 128], "n_embed": [32, 64], "ffn_factor": [2],
+          "apply_residual_connection_post_layernorm": [True], "hidden_dropout": [0.5]}
+OWN_VALUES = {"falcon": FALCON,
+              "gpt_neox": {"rotary_pct": [0.25, 0.5, 1.0, None], "rotary_emb_base": [50.0, 50, None, "x"], "rotary_dim": [4], "use_parallel_residual": [True, False],
+                           "hidden_dropout": [0.5], "classifier_dropout": [0.5], "is_decoder": [True]}}
+
+
+def values_of(config, key):
+    return OWN_VALUES.get(config.get("model_type"), {}).get(key, VALUES.get(key, []))
+
 
 def escaped(key):
     return key.replace("~", "~0").replace("/", "~1")
@@ -122,7 +136,7 @@ def changes_of(config, prefix=""):
     for key, value in config.items():
         path = f"{prefix}/{escaped(key)}"
         out.append([[path]])
-        values = others(key, value) + (VALUES.get(key, []) if prefix in ("", "/text_config") else [])
+        values = others(key, value) + (values_of(config, key) if prefix in ("", "/text_config") else [])
         if key == "model_type" and "hidden_size" not in config:
             values = ["nothing"]  # the sizes of another family would be its default ones
         if value is not None:
@@ -137,10 +151,10 @@ def changes_of(config, prefix=""):
 
 def additions_to(config, prefix=""):
     out = []
-    for key in list(VALUES) + SHAPES:
+    for key in dict.fromkeys([*VALUES, *SHAPES, *OWN_VALUES.get(config.get("model_type"), {})]):
         if key in config:
             continue
-        values = VALUES.get(key, [4, 32])
+        values = values_of(config, key) or [4, 32]
         if key == "model_type" or (key == "text_config" and prefix):
             continue
         out += [[[f"{prefix}/{escaped(key)}", v]] for v in values]
@@ -164,6 +178,8 @@ def form5(config):
         return None
     rope = dict(config.pop("rope_scaling", None) or {})
     theta = config.pop("rope_theta")
+    for older in ("rotary_emb_base", "rotary_pct"):  # of gpt_neox, whose rope_theta and partial_rotary_factor say the same
+        config.pop(older, None)
     if "rope_local_base_freq" in config:
         config["rope_parameters"] = {"full_attention": dict({"rope_type": "default"}, **rope, rope_theta=theta),
                                      "sliding_attention": {"rope_type": "default", "rope_theta": config.pop("rope_local_base_freq")}}
@@ -177,10 +193,12 @@ def form5(config):
 
 
 POSITIONS = ("tie_word_embeddings", "text_config", "rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_factor", "original_max_position_embeddings", "rope_local_base_freq", "max_position_embeddings")
+OWN_POSITIONS = {"gpt_neox": ("rotary_pct", "rotary_emb_base"), "falcon": ("alibi",)}
 
 
-def about_positions(patch):
-    return any(step[0].split("/")[1] in POSITIONS for step in patch)
+def about_positions(config, patches):
+    keys = POSITIONS + OWN_POSITIONS.get(config.get("model_type"), ())
+    return [p for p in patches if any(step[0].split("/")[1] in keys for step in p)]
 
 
 def drawn(rng, patches, pairs):
@@ -207,11 +225,11 @@ def make_cases(args):
         nested = "text_config" in config
         patches = changes_of(config) + additions_to(config) + (additions_to(config["text_config"], "/text_config") if nested else [])
         if model in VARIANTS:
-            patches = [p for p in patches if about_positions(p)]
+            patches = about_positions(config, patches)
         bases = [(config, unique([[]] + patches), (4, 5))]
         new = form5(config)
         if new and model not in ("llama_linear_rope", "llama_gqa_tied", "qwen2_window", "gemma2"):
-            bases.append((new, unique([[]] + [p for p in changes_of(new) + additions_to(new) if about_positions(p)]), (5,)))
+            bases.append((new, unique([[]] + about_positions(new, changes_of(new) + additions_to(new))), (5,)))
         for form, cases, versions in bases:
             if args.seed is not None:
                 cases = [[]] + drawn(rng, cases[1:], args.pairs)
@@ -236,8 +254,9 @@ def write(folder, cases):
 def logits_of(transformers, torch, folder, config, prompt, vocabulary):
     """Those of ROWS; None where there are none."""
     (folder / "config.json").write_text(json.dumps(config))
+    how = "sdpa" if config.get("alibi") else "eager"  # Falcon's eager attention adds the slopes twice
     try:
-        model, info = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32, output_loading_info=True)
+        model, info = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation=how, dtype=torch.float32, output_loading_info=True)
         if any(k for k in info["missing_keys"]) or info["mismatched_keys"] or info.get("error_msgs"):
             return None  # weights that are missing are made up
         with torch.no_grad():

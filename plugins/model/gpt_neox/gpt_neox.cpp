@@ -25,7 +25,9 @@ class GptNeox : public patchbay::LayerNormDecoder {
 
         const int64_t hidden = shape.hidden, d = shape.head_dim;
         const auto part = config.get<double>("rotary_pct", 0.25);
-        if (config.get<double>("partial_rotary_factor", part) != part) // which transformers does not read here
+        const std::string ropes = config.has_section("rope_scaling") ? "rope_scaling." : "rope_parameters.";
+        // Beside these, transformers reads partial_rotary_factor in the map of positions alone.
+        if (!config.find(ropes + "partial_rotary_factor") && config.get<double>("partial_rotary_factor", part) != part)
             throw patchbay::Error(PB_UNSUPPORTED, "partial_rotary_factor is not rotary_pct");
         embedding = weights.embedding({"gpt_neox.embed_in", shape.vocab}, hidden);
         list_rotary(patchbay::rope_settings(config, {.theta = "rotary_emb_base",

@@ -77,6 +77,14 @@ TEST(ConfigKeys, ThePartOfAHeadThatTurnsIsReadInRopeParameters) {
     EXPECT_EQ(phi3({{above, "0.75"}}), 6u);
     EXPECT_EQ(bamba({}).frequencies.size(), 4u);
     EXPECT_EQ(bamba({{nested, "0.75"}}).frequencies.size(), 6u);
+    const auto neox = [](Config c) {
+        c["num_key_value_heads"] = "null";
+        return read("gpt_neox", "GPTNeoXForCausalLM", c);
+    };
+    EXPECT_EQ(neox({{nested, "0.5"}, {above, "0.5"}}).frequencies.size(), 4u);
+    EXPECT_EQ(neox({{nested, "0.5"}, {above, "1"}, {"rotary_pct", "0.25"}}).frequencies.size(), 4u);
+    EXPECT_EQ(neox({{above, "0.5"}, {"rotary_pct", "0.5"}}).frequencies.size(), 4u);
+    EXPECT_THAT(neox({{above, "0.5"}}).error, HasSubstr("partial_rotary_factor is not rotary_pct"));
     EXPECT_THAT(llama({{above, "0.5"}}).log, HasSubstr("partial_rotary_factor is not read"));
     EXPECT_THAT(llama({{"rope_scaling.type", "linear"}, {"rope_scaling.factor", "2"}, {above, "0.5"}}).error,
                 HasSubstr("this model turns whole heads"));
