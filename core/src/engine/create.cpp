@@ -187,8 +187,10 @@ Result<> Engine::Builder::load(const execution::ScriptSetup* script) {
     before_load_ns_ = s.clock.now_ns();
     const auto load_here = [&]() -> Result<std::unique_ptr<runner::ModelRunner>> {
         if (ranks_.group) PB_CHECK(ranks_.group->check_equal(parts_->facts()));
+        const host::Component& sampler = *sampler_->component;
         auto made = execution::load_runner(c_, *parts_, ranks_.get(), s.clock,
-                                           s.draft_model ? s.draft_model->opened().draft() : nullptr);
+                                           s.draft_model ? s.draft_model->opened().draft() : nullptr,
+                                           runner::runs_on_device(sampler) ? &sampler : nullptr);
         if (!made) return fail(ranks_.group ? ranks_.group->known_cause(made.error()) : made.error());
         if (ranks_.group) PB_CHECK(ranks_.group->loaded());
         return made;

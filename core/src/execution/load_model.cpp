@@ -43,13 +43,14 @@ Result<ModelParts> choose_parts(const config::EngineConfig& c, const host::Regis
 
 Result<std::unique_ptr<runner::ModelRunner>> load_runner(const config::EngineConfig& c, ModelParts& parts,
                                                          runner::Ranks* ranks, Clock& clock,
-                                                         runner::DraftModel* draft) {
+                                                         runner::DraftModel* draft, const host::Component* sampler) {
     runner::RunnerSettings r{c.engine};
     r.model_config = parts.model.config;
     r.weights = parts.model.weights;
     r.kv_dtypes = parts.model.kv_dtypes;
     r.device = c.device.plugin;
     r.ranks = ranks;
+    r.sampler = sampler;
     auto runner = runner::ModelRunner::create(std::move(parts.device), std::move(parts.component),
                                               std::move(parts.attention), parts.model.source, r, clock, draft);
     // A model that refuses its configuration names the key; which file that is from is known here.

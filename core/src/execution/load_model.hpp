@@ -25,9 +25,11 @@ struct ModelParts {
 };
 
 Result<ModelParts> choose_parts(const config::EngineConfig&, const host::Registry&, const host::Services&);
-// Takes the components out of the parts. ranks: null: this one only. draft: a draft model, or null.
+// Takes the components out of the parts. ranks: null: this one only. draft: a draft model, or null. sampler: where it
+// runs on the device, whose memory it shares; else null.
 Result<std::unique_ptr<runner::ModelRunner>> load_runner(const config::EngineConfig&, ModelParts&,
                                                          runner::Ranks* ranks, Clock&,
-                                                         runner::DraftModel* draft = nullptr);
+                                                         runner::DraftModel* draft = nullptr,
+                                                         const host::Component* sampler = nullptr);
 
 }  // namespace patchbay::execution

@@ -34,6 +34,8 @@ class DeviceSampling {
   public:
     explicit DeviceSampling(const host::Device& device) : device_(&device), inputs_(device), scratch_(device) {}
 
+    // Room for what is sampled of so many rows by two steps, both of which may be in flight.
+    Result<> reserve(uint32_t rows, uint32_t max_logprobs);
     // Inside a step, after what makes the logits (rows or more, vocab).
     Result<> enqueue(const SampleCall&, pb_tensor logits);
     bool can_copy_later() const; // without waiting for the step
@@ -49,7 +51,8 @@ class DeviceSampling {
         ~Buffer();
         Buffer(const Buffer&) = delete;
         Buffer& operator=(const Buffer&) = delete;
-        Result<std::byte*> room(uint64_t bytes);
+        Result<std::byte*> room(uint64_t bytes); // and for some more, if it has to grow
+        Result<> reserve(uint64_t bytes);        // exactly so much, in place of what there was
         std::byte* data() const { return memory_; }
 
       private:

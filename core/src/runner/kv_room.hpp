@@ -5,9 +5,9 @@
 
 namespace patchbay::runner {
 
-// As many sequences as run at once, which share the token budget; every block of theirs is the one page. What the pass
-// took for activations stays taken.
-Result<> run_largest(Passes&, const KvMemory&, const RunnerSettings&);
+// As many sequences as run at once, which share all of the token budget, with so many rows of logits; every block of
+// theirs is the one page. Where a sampler is on the device, it samples all rows. What that took stays taken.
+Result<> run_largest(Passes&, const KvMemory&, const RunnerSettings&, uint32_t rows);
 // Bytes that are left of its share.
 Result<uint64_t> memory_left(const OpenDevice&, double share);
 

@@ -26,6 +26,7 @@ class Passes {
 
     // Once pages are there. reserve: memory for the inputs of passes of these sizes, before there are graphs.
     Result<> reserve(const PassInputs::Sizes& sizes) { return pass_.inputs().reserve(sizes); }
+    Result<> reserve_samples(uint32_t rows, uint32_t max_logprobs) { return sampling_.reserve(rows, max_logprobs); }
     Result<> make_graphs(const RunnerSettings&); // and captures them, if that is to be at load
 
     // One forward pass. Logits of the batch's logit rows, (rows, vocab) f32 in host memory, valid until the next call.
@@ -47,6 +48,7 @@ class Passes {
     // until the next call. Of steps that are not in flight.
     std::span<const float> hidden_states() const { return hidden_.states(); }
     uint32_t hidden_size() const { return hidden_.width(c_.model.facts()); } // 0: the model does not give them
+    uint32_t vocab_size() const { return c_.model.facts().vocab_size; }
     const PassReport& latest() const { return latest_; }
     PassGraphs& graphs() { return pass_.graphs(); }
     const PassGraphs& graphs() const { return pass_.graphs(); }

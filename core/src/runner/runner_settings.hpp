@@ -19,6 +19,8 @@ struct RunnerSettings : config::EngineSettings {
     KvDTypes kv_dtypes;                // what kv_cache_dtype means for this model
     std::string device;                // the device plugin's name
     Ranks* ranks = nullptr;            // of which it is one; outlives the runner. null: it is alone
+    // On the device: what it takes there is measured, too. null: rows are sampled on the host.
+    const host::Component* sampler = nullptr;
 
     uint32_t rows_per_sequence() const { return 1 + num_speculative_tokens; } // logit rows at most
 };

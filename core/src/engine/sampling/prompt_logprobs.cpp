@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "config/step_limits.hpp"
+
 namespace patchbay::engine {
 
 void PromptLogprobs::add(Sequence& s, const pb_sampling_params& params) {
@@ -14,11 +16,7 @@ const pb_sampling_params* PromptLogprobs::params_of(const Sequence& s) const {
     return r ? &r->params : nullptr;
 }
 
-// Each takes a row of the vocabulary, beside those of a full step.
-uint32_t PromptLogprobs::max_rows() const {
-    constexpr uint32_t kAnyway = 64;
-    return std::max(kAnyway, settings_.max_num_seqs * (1 + settings_.num_speculative_tokens));
-}
+uint32_t PromptLogprobs::max_rows() const { return config::max_prompt_rows(settings_); }
 
 uint32_t PromptLogprobs::rows(const Sequence& s, uint32_t begin, uint32_t end) const {
     const Record* const r = records_.find(s.id);
