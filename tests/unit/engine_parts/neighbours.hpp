@@ -94,7 +94,7 @@ struct QueueNeighbours {
     Sequences sequences;
     Siblings siblings{kv};
     DraftKvTable draft_kv;
-    BeamSearches beams{{eos, kVocab, settings.max_num_seqs}, sequences, kv, draft_kv, context};
+    BeamSearches beams{{eos, kVocab, settings}, sequences, kv, draft_kv, context};
     PrefixHints hints{sequences, kv, siblings, beams};
     SchedulerPort scheduler{settings, sequences, clock, context, journal};
     FakeScheduler& policy = install<FakeScheduler>(scheduler.slot(), kFakeScheduler);

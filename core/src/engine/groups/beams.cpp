@@ -1,7 +1,10 @@
 #include "engine/groups/beams.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
+
+#include "config/step_limits.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -38,16 +41,6 @@ uint32_t shared_with_first(const BeamGroup& g, size_t beam) {
     return std::min(static_cast<uint32_t>(same), s.confirmed() - 1);
 }
 
-// Blocks that a search which comes back takes until each beam has its own again.
-uint64_t blocks_to_come(const BeamGroup& g, uint32_t block_size) {
-    const auto blocks = [&](size_t i) { return (g.slots[i]->confirmed() + block_size - 1) / block_size; };
-    uint64_t out = 0;
-    for (size_t i = 1; i < g.search.open().size(); ++i)
-        if (g.slots[i]->kv.table.held == 0) out += blocks(i) - shared_with_first(g, i) / block_size;
-    const uint32_t held = g.slots[0]->kv.table.blocks;
-    return out == 0 ? 0 : out + (blocks(0) > held ? blocks(0) - held : 0);
-}
-
 // Of a request: those that it names, and those of the model.
 std::vector<TokenId> end_tokens(const SamplingParams& p, const std::vector<TokenId>& eos) {
     std::vector<TokenId> ends = p.stop_token_ids;
@@ -57,13 +50,18 @@ std::vector<TokenId> end_tokens(const SamplingParams& p, const std::vector<Token
     return ends;
 }
 
-constexpr uint32_t kMaxCandidates = 1024; // of a beam
+constexpr uint32_t kMaxCandidates = config::kMaxBeamCandidates;
+
+uint32_t left_to_compute(const pb_sequence& r) { // as scheduler.h says
+    return r.prompt_tokens + r.output_tokens + r.draft_tokens - r.computed_tokens - r.in_flight;
+}
 
 }  // namespace
 
 BeamSearches::BeamSearches(const BeamLimits& limits, Sequences& sequences, kv::KvCache& kv, DraftKvTable& draft_kv,
                            StepContext& context)
-    : limits_(limits), sequences_(sequences), kv_(kv), draft_kv_(draft_kv), context_(context) {}
+    : limits_(limits), sequences_(sequences), kv_(kv), draft_kv_(draft_kv), context_(context),
+      no_windows_(kv.shape().windows().size(), 0) {}
 
 BeamGroup* BeamSearches::find(const Sequence& s) const {
     if (groups_.empty() || !s.is_beam()) return nullptr;
@@ -97,8 +95,8 @@ Result<> BeamSearches::check(const Request& r) const {
     const std::string width = "beam_width is " + std::to_string(p.beam_width);
     if (p.beam_width > kMaxOutputs) return fail(width + ", expected 0 to " + std::to_string(kMaxOutputs));
     if (p.n > p.beam_width) return fail(width + ", less than n of " + std::to_string(p.n));
-    if (p.beam_width > limits_.max_num_seqs)
-        return fail(width + ", more than max_num_seqs of " + std::to_string(limits_.max_num_seqs) +
+    if (p.beam_width > limits_.settings.max_num_seqs)
+        return fail(width + ", more than max_num_seqs of " + std::to_string(limits_.settings.max_num_seqs) +
                     ", and beams run together");
     if (const uint32_t wanted = candidates_wanted(p); wanted > kMaxCandidates) {
         const uint32_t logprobs = p.logprobs.value_or(0);
@@ -111,11 +109,12 @@ Result<> BeamSearches::check(const Request& r) const {
     if (kv_.shape().state_pages() > 0)
         return fail(StatusCode::kUnsupported,
                     "beam_width with a model whose layers keep states, which cannot be shared");
-    const uint64_t size = kv_.shape().block_size(), prompt = r.prompt.size() / size,
-                   whole = (r.prompt.size() + p.max_tokens + size - 1) / size,
-                   pages = (prompt + p.beam_width * (whole - prompt)) * kv_.shape().windows().size();
+    // The last token is never computed, but for a draft model.
+    const uint64_t tokens = r.prompt.size() + p.max_tokens, computed = tokens - !draft_kv_.has_draft_model();
+    const uint64_t pages =
+        pages_of_beams().at_most(r.prompt.size(), computed, p.beam_width, limits_.settings.enable_chunked_prefill);
     if (pages > kv_.pool().total())
-        return fail(width + ": beams of up to " + std::to_string(r.prompt.size() + p.max_tokens) + " tokens may take " +
+        return fail(width + ": beams of up to " + std::to_string(tokens) + " tokens may take " +
                     std::to_string(pages) + " blocks, of which there are " + std::to_string(kv_.pool().total()));
     return {};
 }
@@ -137,20 +136,45 @@ void BeamSearches::add(const std::vector<Sequence*>& slots) {
     groups_.emplace(first.id, std::move(g));
 }
 
+// A draft model may be behind with what it computes, and pages stay until it has.
+BeamPages BeamSearches::pages_of_beams() const {
+    return {draft_kv_.has_draft_model() ? std::span<const uint32_t>(no_windows_) : kv_.shape().windows(),
+            kv_.shape().block_size()};
+}
+
+// Pages that a search which comes back takes until each beam has its own again. At most what check() counts.
+uint64_t BeamSearches::pages_to_come(const BeamGroup& g) const {
+    const BeamPages pages = pages_of_beams();
+    const Sequence& first = *g.slots[0];
+    const size_t width = g.search.open().size();
+    uint64_t unlike = 0; // blocks of beams that differ from the first one
+    for (size_t i = 1; i < width; ++i)
+        if (g.slots[i]->kv.table.held == 0)
+            unlike += pages.blocks(g.slots[i]->confirmed()) - shared_with_first(g, i) / kv_.shape().block_size();
+    if (unlike == 0) return 0;
+    uint64_t all = 0, alone = 0;
+    for (size_t group = 0; group < pages.groups(); ++group) {
+        const uint64_t kept = pages.of_first(group, needed_from(first), first.confirmed());
+        all += std::min(kept + unlike, pages.of_all(group, first.prompt_count, first.confirmed(), width));
+        alone += limits_.settings.enable_chunked_prefill ? kept : pages.blocks(first.confirmed());
+    }
+    const uint64_t most = std::max(all, alone);
+    return most - std::min<uint64_t>(most, first.kv.table.held);
+}
+
 // For all beams of a search that comes back: after its first one those that differ from it compute what they have of
 // their own. Without pages for that it would be preempted anew in the next step, and a policy that prefers prompts
 // would let nothing else run between. At most what check() counts, so there are as many when nothing else runs.
 bool BeamSearches::has_room(const Sequence& s) const {
     const size_t running = sequences_.running().size();
     const BeamGroup* const g = find(s);
-    if (!g) return running < limits_.max_num_seqs;
-    if (running + g->slots.size() > limits_.max_num_seqs) return false;
+    if (!g) return running < limits_.settings.max_num_seqs;
+    if (running + g->slots.size() > limits_.settings.max_num_seqs) return false;
     if (g->search.open().size() < 2) return true;
-    uint64_t blocks = blocks_to_come(*g, kv_.shape().block_size());
+    uint64_t pages = pages_to_come(*g);
     for (const auto& [id, other] : groups_) // that come back at this time: each is to have its own
-        if (other.get() != g && other->slots[0]->place == Place::kRunning)
-            blocks += blocks_to_come(*other, kv_.shape().block_size());
-    return blocks * kv_.shape().windows().size() <= kv_.pool().free();
+        if (other.get() != g && other->slots[0]->place == Place::kRunning) pages += pages_to_come(*other);
+    return pages <= kv_.pool().free();
 }
 
 // Beams short of seats or blocks are not shown: a scheduler, which sees one sequence, could plan them before all
@@ -237,6 +261,7 @@ void BeamSearches::fork(BeamGroup& g) {
         s.idle = false;
         const uint32_t shared = shared_with_first(g, i);
         const bool shares = kv_.tables().fork(first.kv.table, shared, s.kv.table);
+        free_outside_window(s.kv.table, shared);
         s.computed = shares ? shared : kv_.prefixes().adopt(s.kv.table, s.tokens, s.kv.salt);
         draft_kv_.forked(s, first);
         context_.report.work.forked += 1;
@@ -259,6 +284,11 @@ void BeamSearches::choose(BeamGroup& g) {
     g.candidates.assign(search.open().size(), {});
 }
 
+// Before others share it: they would keep what the one that had it frees.
+void BeamSearches::free_outside_window(kv::BlockTable& table, uint32_t computed) {
+    if (!draft_kv_.has_draft_model()) kv_.tables().free_outside_window(table, computed);
+}
+
 // KV of the beams that go on: the first that continues a beam takes its pages, others share them.
 void BeamSearches::move(BeamGroup& g, const std::vector<uint32_t>& parents) {
     constexpr size_t kNone = SIZE_MAX;
@@ -269,6 +299,7 @@ void BeamSearches::move(BeamGroup& g, const std::vector<uint32_t>& parents) {
     for (size_t i = 0; i < parents.size(); ++i) {
         Sequence& parent = *g.slots[parents[i]];
         drafts[i] = draft_kv_.continued(parent, computed);
+        free_outside_window(parent.kv.table, computed); // the last to compute still has what its token saw
         size_t& taken = heir[parents[i]];
         if (taken == kNone) {
             tables[i] = std::exchange(parent.kv.table, {});
@@ -327,6 +358,62 @@ void BeamSearches::charge_copies(std::span<pb_sequence> records) const {
         const kv::BlockId page = s.kv.table.pages[0][block];
         if (++writers[page] < kv_.pool().references(page)) records[i].tokens_until_next_page = 0;
     }
+}
+
+// Windows free pages after a step only: beams that compute more than their newest token, prompts too, are shown with so
+// many tokens as they have pages for when nothing else runs, at least those up to the end of a block. Of a sequence
+// that lacked some even then, a scheduler would preempt others of its search, and so all of it, time and again.
+void BeamSearches::limit_chunks(std::span<pb_sequence> records) const {
+    for (const auto& [id, g] : groups_)
+        if (g->slots[0]->place == Place::kRunning) limit_chunks(*g, records);
+}
+
+void BeamSearches::limit_chunks(const BeamGroup& g, std::span<pb_sequence> records) const {
+    const uint32_t size = kv_.shape().block_size();
+    const auto until_block_end = [&](const pb_sequence& r) { // a page that is to be copied ends there, too
+        return r.tokens_until_next_page > 0 ? r.tokens_until_next_page : size - r.computed_tokens % size;
+    };
+    const auto further_blocks = [&](const pb_sequence& r) -> uint64_t { // that a plan may give it
+        const uint32_t tokens = std::min(left_to_compute(r), max_chunk()), near = until_block_end(r);
+        return tokens > near ? (tokens - near + size - 1) / size : 0;
+    };
+    std::vector<pb_sequence*> own;
+    uint64_t near = 0, further = 0; // blocks
+    for (pb_sequence& r : records) {
+        if (r.group != g.slots[0]->id || left_to_compute(r) == 0) continue;
+        own.push_back(&r);
+        near += r.tokens_until_next_page == 0;
+        further += further_blocks(r);
+    }
+    const uint64_t groups = kv_.shape().windows().size();
+    if (further == 0 || (near + further) * groups <= kv_.pool().free()) return;
+    const uint64_t blocks = (kv_.pool().total() - pages_held(g)) / groups;
+    uint64_t left = blocks - std::min(blocks, near);
+    if (further <= left) return;
+    for (pb_sequence* r : own) {
+        const uint64_t given = std::min(further_blocks(*r), left);
+        const uint64_t shown = std::min<uint64_t>(left_to_compute(*r), until_block_end(*r) + given * size);
+        left -= given;
+        r->computed_tokens += left_to_compute(*r) - static_cast<uint32_t>(shown);
+    }
+}
+
+// Of a prompt, or of what is computed anew, in a step.
+uint32_t BeamSearches::max_chunk() const {
+    const config::EngineSettings& s = limits_.settings;
+    if (!s.enable_chunked_prefill) return UINT32_MAX;
+    const uint32_t threshold = s.long_prefill_token_threshold;
+    return threshold > 0 ? std::min(threshold, s.max_num_batched_tokens) : s.max_num_batched_tokens;
+}
+
+uint64_t BeamSearches::pages_held(const BeamGroup& g) const {
+    std::unordered_set<kv::BlockId> pages;
+    for (const Sequence* s : g.slots) {
+        const kv::BlockTable& t = s->kv.table;
+        for (size_t group = 0; t.held > 0 && group < t.pages.size(); ++group)
+            pages.insert(t.pages[group].begin() + t.freed_prefix[group], t.pages[group].end());
+    }
+    return pages.size();
 }
 
 }  // namespace patchbay::engine

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/engine_config.hpp"
+#include "engine/groups/beam_pages.hpp"
 #include "engine/groups/beam_search.hpp"
 #include "engine/loop/step_context.hpp"
 #include "engine/placement/placed.hpp"
@@ -28,7 +29,7 @@ struct BeamGroup {
 struct BeamLimits {
     const std::vector<TokenId>& eos;
     uint32_t vocab_size;
-    uint32_t max_num_seqs;
+    const config::EngineSettings& settings;
 };
 
 class BeamSearches {
@@ -45,7 +46,9 @@ class BeamSearches {
     // ---- scheduling
     // Of the queue those that there are seats and blocks for.
     std::span<const pb_sequence> with_seats(std::span<const pb_sequence> waiting);
-    void charge_copies(std::span<pb_sequence> running) const; // in records of the sequences that run, in their order
+    // In records of the sequences that run, in their order.
+    void charge_copies(std::span<pb_sequence> running) const;
+    void limit_chunks(std::span<pb_sequence> running) const; // once copies are charged
 
     // ---- placement
     bool has_room(const Sequence&) const; // a seat; for a beam seats for all, and their blocks when they come back
@@ -71,6 +74,12 @@ class BeamSearches {
 
   private:
     BeamGroup* find(const Sequence&) const;
+    BeamPages pages_of_beams() const;
+    uint64_t pages_to_come(const BeamGroup&) const;
+    uint64_t pages_held(const BeamGroup&) const; // of all its beams, each once
+    uint32_t max_chunk() const;
+    void limit_chunks(const BeamGroup&, std::span<pb_sequence> running) const;
+    void free_outside_window(kv::BlockTable&, uint32_t computed);
     void fork(BeamGroup&);
     void choose(BeamGroup&);
     void move(BeamGroup&, const std::vector<uint32_t>& parents);
@@ -82,6 +91,7 @@ class BeamSearches {
     StepContext& context_;
     std::unordered_map<RequestId, std::unique_ptr<BeamGroup>> groups_; // by request, until all of it has ended
     std::vector<pb_sequence> with_seats_;
+    const std::vector<uint32_t> no_windows_; // by group of tokens
 };
 
 }  // namespace patchbay::engine

@@ -19,6 +19,7 @@ pb_scheduler_in SchedulerView::show(uint64_t step) {
         if (scarce) running_.back().pages_freed_if_preempted = kv_.tables().pages_freed_if_preempted(s->kv.table);
     }
     beams_.charge_copies(running_);
+    beams_.limit_chunks(running_);
     hints_.update();
     const auto waiting = beams_.with_seats(sequences_.waiting().records());
     pb_scheduler_in in{};

@@ -30,6 +30,7 @@ class DraftKvTable {
   public:
     explicit DraftKvTable(bool has_draft_model) : kept_(has_draft_model) {}
 
+    bool has_draft_model() const { return kept_; }
     DraftKv& of(const Sequence& s) { return records_.of(s.id); }
     void erase(const Sequence& s) { records_.erase(s.id); }
 
