@@ -4,6 +4,8 @@
 #include <ctime>
 #include <thread>
 
+#include "base/date_text.hpp"
+
 namespace patchbay {
 
 uint64_t RealClock::now_ns() const {
@@ -21,19 +23,17 @@ pb_clock clock_service(Clock& clock) {
             [](void* ctx) { return static_cast<const Clock*>(ctx)->now_ns(); }};
 }
 
+uint64_t unix_now_us() {
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+            .count());
+}
+
 std::string utc_now(const char* format) {
-    const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+    const auto now = static_cast<std::time_t>(unix_now_us() / 1'000'000);
     std::tm parts{};
     gmtime_r(&now, &parts);
-    const std::string marked = std::string(format) + '.'; // so that 0 says that there is no room, and not an empty text
-    for (size_t room = 64; room <= 64u << 10; room *= 2) {
-        std::string text(room, '\0');
-        const size_t length = std::strftime(text.data(), room, marked.c_str(), &parts);
-        if (length == 0) continue;
-        text.resize(length - 1);
-        return text;
-    }
-    return {};
+    return date_text(parts, format);
 }
 
 }  // namespace patchbay

@@ -336,8 +336,11 @@ TEST(ChatTemplates, EndWhereLargeValuesAreLookedAtOftenEnough) {
     for (const char* what : {"{% set x = w['k49999'] %}", "{% set x = w.none %}", "{% set x = s[4000000] %}",
                              "{% set x = s | length %}", "{% set x = [w] | map(attribute='none') | list %}",
                              "{% set x = w is eq(o) %}", "{% set x = 'b' in s %}", "{% set x = s.isalpha() %}",
-                             "{% set x = s | title %}"})
+                             "{% set x = s | title %}", "{% set x = [w] | groupby('none') %}",
+                             "{% set x = s | truncate %}",
+                             "{% set x = '{0[none]}{0!r}'.format(w) %}"})
         EXPECT_THAT(often(what), HasSubstr("too many steps")) << what;
+    EXPECT_THAT(often("{% set x = '{:1000000}'.format(1) %}"), HasSubstr("too much text"));
     EXPECT_EQ(rendered("{{ w == o }} {{ long in s }} {{ s.find(long) }} {{ s.split(long) | length }} "
                        "{{ dict(w, **o) | length }}",
                        variables),

@@ -74,6 +74,8 @@ bool has_method(const Value& self, std::string_view name);
 
 Values items_of(Budget&, const Value&); // what a loop over it sees
 Value item(Budget&, const Value& of, const Value& key); // of[key]; undefined where there is none
+Value attribute_of(Budget&, const Value& of, const std::string& name); // of.name: a method, or an item
+Value member_of(Budget&, const Value& of, const Value& key); // of[key]: an item, or what attribute_of() gives
 Value slice(Budget&, const Value& of, const Value& start, const Value& stop, const Value& step); // none: not given
 bool contains(const Value& in, const Value& what);
 int64_t length_of(Budget&, const Value&);

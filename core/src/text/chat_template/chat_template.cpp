@@ -2,8 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/clock.hpp"
+#include "base/date_text.hpp"
 #include "base/printable.hpp"
+#include "text/chat_template/dates.hpp"
 #include "text/chat_template/evaluator.hpp"
 #include "text/chat_template/parser.hpp"
 
@@ -41,7 +42,7 @@ Result<std::string> ChatTemplate::render(const nlohmann::ordered_json& variables
     if (!date)
         date = [](const std::string& format) {
             if (format.size() > 1000) chat::refuse("strftime_now: a format has at most 1000 bytes");
-            return utc_now(format.c_str());
+            return chat::local_date(unix_now_us(), format);
         };
     try {
         chat::Budget budget(limits.steps, limits.made_bytes);

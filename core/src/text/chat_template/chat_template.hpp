@@ -25,7 +25,7 @@ class ChatTemplate {
     static Result<ChatTemplate> parse(std::string_view source, std::string name);
 
     // variables: an object: messages, add_generation_prompt, tools, bos_token, …
-    // date: what strftime_now() gives for a format; empty: now, in UTC.
+    // date: what strftime_now() gives for a format; empty: now, in local time as transformers gives it.
     Result<std::string> render(const nlohmann::ordered_json& variables, const ChatTemplateLimits& = {},
                                std::function<std::string(const std::string&)> date = {}) const;
 

@@ -41,16 +41,21 @@ Value loop_attribute(Budget& budget, Loop& loop, const std::string& name) {
     return Value::undefined("loop has no '" + name + "'");
 }
 
+}  // namespace
+
 Value attribute_of(Budget& budget, const Value& of, const std::string& name) {
     if (Loop* const loop = defined(of).loop()) return loop_attribute(budget, *loop, name);
     if (has_method(of, name))
         return Value(
             Callable{name, [&budget, of, name](Arguments& given) { return *call_method(budget, of, name, given); }});
-    return of.dict() || of.space() ? item(budget, of, Value(name))
-                                   : Value::undefined("a " + type_name(of) + " has no attribute '" + name + "'");
+    if (of.dict() || of.space() || (of.list() && of.list()->group)) return item(budget, of, Value(name));
+    return Value::undefined("a " + type_name(of) + " has no attribute '" + name + "'");
 }
 
-}  // namespace
+Value member_of(Budget& budget, const Value& of, const Value& key) {
+    Value found = item(budget, of, key);
+    return found.is_undefined() && key.string() && !of.space() ? attribute_of(budget, of, *key.string()) : found;
+}
 
 Value ExpressionEvaluator::evaluate(const Expression& e) {
     try {
@@ -97,9 +102,7 @@ Value ExpressionEvaluator::evaluate_kind(const Expression& e) {
             return attribute_of(budget_, evaluate(*e.items[0]), e.name);
         case Kind::kSubscript: {
             const Value of = evaluate(*e.items[0]), key = evaluate(*e.items[1]);
-            Value found = item(budget_, of, key);
-            if (found.is_undefined() && key.string() && !of.space()) return attribute_of(budget_, of, *key.string());
-            return found;
+            return member_of(budget_, of, key);
         }
         case Kind::kSlice: {
             const auto part = [&](size_t i) { return e.items[i] ? evaluate(*e.items[i]) : Value(); };

@@ -5,13 +5,13 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "text/chat_template/builtins.hpp"
 #include "text/chat_template/numbers.hpp"
 #include "text/chat_template/operators.hpp"
+#include "text/chat_template/ordering_filters.hpp"
 #include "text/chat_template/percent_format.hpp"
 #include "text/chat_template/strings.hpp"
 
@@ -26,22 +26,6 @@ std::string text_within(Budget& budget, const Value& v) {
     std::string out = text_of(v);
     budget.bytes(out.size());
     return out;
-}
-
-// of.a.b.0 by "a.b.0".
-Value by_path(Budget& budget, const Value& of, const Value& path) {
-    if (!path.string()) return item(budget, of, path);
-    Value at = of;
-    size_t from = 0;
-    while (true) {
-        const size_t end = std::min(path.string()->find('.', from), path.string()->size());
-        const std::string part = path.string()->substr(from, end - from);
-        const bool number = !part.empty() && part.size() < 10 &&
-                            std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
-        at = item(budget, at, number ? Value(static_cast<int64_t>(std::stol(part))) : Value(part));
-        if (end == path.string()->size()) return at;
-        from = end + 1;
-    }
 }
 
 template <auto change>
@@ -159,12 +143,12 @@ Arguments rest_of(const Read& a, size_t from) {
 Value map(Budget& budget, const Value& v, const Read& a) {
     const Value* attribute = a.find(Read::kByName, "attribute");
     const Value* missing = a.find(Read::kByName, "default");
+    if (missing && missing->is_none()) missing = nullptr;
     Values out;
     if (!is_true(v)) return Value::list({}); // Jinja does not look whether it is a list
     for (const Value& part : items_of(budget, v)) {
         if (attribute) {
-            Value got = by_path(budget, part, *attribute);
-            out.push_back(got.is_undefined() && missing ? *missing : std::move(got));
+            out.push_back(by_path(budget, part, *attribute, missing));
             continue;
         }
         const std::string& name = a.text(0, "filter");
@@ -206,81 +190,6 @@ Value items(Budget& budget, const Value& v, const Read&) {
     return *call_method(budget, v, "items", {});
 }
 
-Value without_case(const Value& v) { return v.string() ? Value(lower(*v.string())) : v; }
-
-// What a filter compares of a value: all of it, or an attribute; strings in lower case, unless that matters.
-Value key_of(Budget& budget, const Value& v, const Value* attribute, bool case_sensitive) {
-    const Value seen = attribute && !attribute->is_none() ? by_path(budget, v, *attribute) : v;
-    if (!case_sensitive) budget.steps(weight_of(seen) / 8);
-    return case_sensitive ? seen : without_case(seen);
-}
-
-using Keyed = std::vector<std::pair<Value, Value>>; // what is compared, and the value
-
-void sort_by_keys(Budget& budget, Keyed& all, bool reverse) {
-    uint64_t weight = 0;
-    for (const auto& [key, value] : all) weight += weight_of(key);
-    budget.steps(weight * 8);
-    std::stable_sort(all.begin(), all.end(), [&](const auto& x, const auto& y) {
-        return reverse ? compare(y.first, x.first) < 0 : compare(x.first, y.first) < 0;
-    });
-}
-
-Value dictsort(Budget& budget, const Value& v, const Read& a) {
-    if (!v.dict()) refuse("dictsort takes a dict, got " + type_name(defined(v)));
-    const bool case_sensitive = a.flag(0, "case_sensitive", false), reverse = a.flag(2, "reverse", false);
-    const bool by_value = a.find(1, "by") && a.text(1, "by") == "value";
-    Keyed all;
-    for (const auto& [key, value] : v.dict()->items)
-        all.emplace_back(key_of(budget, by_value ? value : key, nullptr, case_sensitive), Value::tuple({key, value}));
-    sort_by_keys(budget, all, reverse);
-    Values out;
-    for (auto& [key, value] : all) out.push_back(std::move(value));
-    return Value::list(std::move(out));
-}
-
-Value sort(Budget& budget, const Value& v, const Read& a) {
-    const bool reverse = a.flag(0, "reverse", false), case_sensitive = a.flag(1, "case_sensitive", false);
-    const Value* attribute = a.find(2, "attribute");
-    Values paths; // "a,b": first by a, then by b
-    if (attribute && attribute->string())
-        for (size_t from = 0, end = 0; end < attribute->string()->size(); from = end + 1) {
-            end = std::min(attribute->string()->find(',', from), attribute->string()->size());
-            paths.emplace_back(attribute->string()->substr(from, end - from));
-        }
-    Keyed all;
-    for (Value& part : items_of(budget, v)) {
-        Values keys;
-        for (const Value& path : paths) keys.push_back(key_of(budget, part, &path, case_sensitive));
-        Value key = paths.empty() ? key_of(budget, part, attribute, case_sensitive) : Value::list(std::move(keys));
-        all.emplace_back(std::move(key), std::move(part));
-    }
-    sort_by_keys(budget, all, reverse);
-    Values out;
-    for (auto& [key, value] : all) out.push_back(std::move(value));
-    return Value::list(std::move(out));
-}
-
-Value unique(Budget& budget, const Value& v, const Read& a) {
-    const bool case_sensitive = a.flag(0, "case_sensitive", false);
-    const Value* attribute = a.find(1, "attribute");
-    std::set<std::string, std::less<>> texts;
-    Values others, out; // keys that are seen
-    for (Value& part : items_of(budget, v)) {
-        Value key = key_of(budget, part, attribute, case_sensitive);
-        if (key.string()) {
-            budget.steps(weight_of(key));
-            if (texts.insert(*key.string()).second) out.push_back(std::move(part));
-            continue;
-        }
-        const auto known = [&](const Value& o) { return apply_comparison(budget, "==", o, key); };
-        if (std::ranges::any_of(others, known)) continue;
-        others.push_back(std::move(key));
-        out.push_back(std::move(part));
-    }
-    return Value::list(std::move(out));
-}
-
 Value reversed(Budget& budget, const Value& v, const Read&) {
     if (v.string()) {
         budget.bytes(v.string()->size());
@@ -309,6 +218,25 @@ Value indent(Budget& budget, const Value& v, const Read& a) {
         out += lines[i];
     }
     return out;
+}
+
+// leeway: characters above the length that a text may have and stays as it is.
+Value truncate(Budget& budget, const Value& v, const Read& a) {
+    constexpr int64_t kLeeway = 5; // Jinja's policy
+    const Value* given = a.find(0, "length");
+    const int64_t length = given ? whole_number(*given, "truncate: length") : 255;
+    const int64_t leeway = a.integer(3, "leeway", kLeeway);
+    const std::string end = a.find(2, "end") ? a.text(2, "end") : "...";
+    const int64_t kept = length - static_cast<int64_t>(code_points(end));
+    if (kept < 0) refuse("truncate: a length of " + std::to_string(length) + ", expected at least that of the end");
+    if (leeway < 0) refuse("truncate: a leeway of " + std::to_string(leeway) + ", expected at least 0");
+    if (const int64_t all = length_of(budget, v); all - leeway <= length) return v;
+    if (!v.string()) refuse("truncate takes a text, got a long " + type_name(v));
+    const std::string& s = *v.string();
+    std::string out = s.substr(0, byte_of(s, static_cast<size_t>(kept)));
+    if (const size_t space = out.rfind(' '); space != out.npos && !a.flag(1, "killwords", false)) out.resize(space);
+    budget.bytes(out.size() + end.size());
+    return out + end;
 }
 
 Value escape(Budget& budget, const Value& v, const Read&) {
@@ -369,19 +297,6 @@ Value sum(Budget& budget, const Value& v, const Read& a) {
     return real;
 }
 
-template <bool largest>
-Value extreme(Budget& budget, const Value& v, const Read& a) {
-    const bool case_sensitive = a.flag(0, "case_sensitive", false);
-    const Value* attribute = a.find(1, "attribute");
-    std::optional<std::pair<Value, Value>> best; // what is compared, and the value
-    for (Value& part : items_of(budget, v)) {
-        Value key = key_of(budget, part, attribute, case_sensitive);
-        if (!best || apply_comparison(budget, largest ? ">" : "<", key, best->first))
-            best.emplace(std::move(key), std::move(part));
-    }
-    return best ? best->second : Value::undefined("there is no least or largest item of nothing");
-}
-
 Value wordcount(Budget& budget, const Value& v, const Read&) {
     const std::string s = text_within(budget, v);
     budget.characters(s.size());
@@ -430,12 +345,13 @@ const std::map<std::string_view, NamedFilter>& filters() {
         {"count", {length, ""}},
         {"d", {otherwise, "default_value boolean"}},
         {"default", {otherwise, "default_value boolean"}},
-        {"dictsort", {dictsort, "case_sensitive by reverse"}},
+        {"dictsort", {sorted_members, "case_sensitive by reverse"}},
         {"e", {escape, ""}},
         {"escape", {escape, ""}},
         {"first", {first, ""}},
         {"float", {to_float, "default"}},
         {"format", {format, kAny}},
+        {"groupby", {grouped, "attribute default case_sensitive"}},
         {"indent", {indent, "width first blank"}},
         {"int", {to_int, "default base"}},
         {"items", {items, ""}},
@@ -445,8 +361,8 @@ const std::map<std::string_view, NamedFilter>& filters() {
         {"list", {list, ""}},
         {"lower", {changed<lower>, ""}},
         {"map", {map, kAny}},
-        {"max", {extreme<true>, "case_sensitive attribute"}},
-        {"min", {extreme<false>, "case_sensitive attribute"}},
+        {"max", {greatest, "case_sensitive attribute"}},
+        {"min", {least, "case_sensitive attribute"}},
         {"reject", {chosen<false, false>, kAny}},
         {"rejectattr", {chosen<false, true>, kAny}},
         {"replace", {replaced, "old new count"}},
@@ -455,13 +371,14 @@ const std::map<std::string_view, NamedFilter>& filters() {
         {"safe", {string, ""}},
         {"select", {chosen<true, false>, kAny}},
         {"selectattr", {chosen<true, true>, kAny}},
-        {"sort", {sort, "reverse case_sensitive attribute"}},
+        {"sort", {sorted, "reverse case_sensitive attribute"}},
         {"string", {string, ""}},
         {"sum", {sum, "attribute start"}},
         {"title", {titled, ""}},
         {"tojson", {tojson, "ensure_ascii indent separators sort_keys"}},
         {"trim", {trim, "chars"}},
-        {"unique", {unique, "case_sensitive attribute"}},
+        {"truncate", {truncate, "length killwords end leeway"}},
+        {"unique", {without_repeats, "case_sensitive attribute"}},
         {"upper", {changed<upper>, ""}},
         {"wordcount", {wordcount, ""}},
     };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "text/chat_template/builtins.hpp"
+#include "text/chat_template/str_format.hpp"
 #include "text/chat_template/strings.hpp"
 
 namespace patchbay::text::chat {
@@ -182,6 +183,9 @@ Value join_method(Budget& budget, const std::string& s, const Read& a) {
     return out;
 }
 
+template <auto make>
+Value format_method(Budget& budget, const std::string& s, const Read& a) { return make(budget, s, a.given()); }
+
 template <auto change>
 Value change_method(Budget&, const std::string& s, const Read&) { return change(s); }
 
@@ -247,6 +251,8 @@ constexpr NamedMethod kStringMethods[] = {
     {"casefold", change_method<case_folded>},
     {"isupper", is_method<is_upper>},
     {"islower", is_method<is_lower>},
+    {"format", format_method<str_format>},
+    {"format_map", format_method<str_format_map>},
     {"removeprefix", remove_prefix},
     {"removesuffix", remove_suffix},
 };
@@ -340,6 +346,8 @@ Value item(Budget& budget, const Value& of, const Value& key) {
         budget.steps(1 + n->fields.size() / 8);
         for (const auto& [name, value] : n->fields)
             if (name == *key.string()) return value;
+    } else if (const ListData* l = of.list(); l && l->group && key.string()) {
+        if (*key.string() == "grouper" || *key.string() == "list") return l->items[*key.string() == "list"];
     } else if ((of.list() || of.string()) && (key.as<int64_t>() || key.as<bool>())) {
         int64_t at = key.as<bool>() ? *key.as<bool>() : *key.as<int64_t>();
         const int64_t length = length_of(budget, of);

@@ -21,10 +21,10 @@ struct Measure { // of a list or dict, by what is in it
     }
 };
 
-std::shared_ptr<const ListData> list_of(Values items, bool tuple) {
+std::shared_ptr<const ListData> list_of(Values items, bool tuple, bool group = false) {
     Measure measure;
     for (const Value& item : items) measure.add(item);
-    return std::make_shared<const ListData>(ListData{std::move(items), tuple, measure.depth, measure.weight});
+    return std::make_shared<const ListData>(ListData{std::move(items), tuple, measure.depth, measure.weight, group});
 }
 
 }  // namespace
@@ -51,6 +51,12 @@ Value Value::list(Values items) {
 Value Value::tuple(Values items) {
     Value out;
     out.data_ = list_of(std::move(items), true);
+    return out;
+}
+
+Value Value::group(Value grouper, Values items) {
+    Value out;
+    out.data_ = list_of({std::move(grouper), list(std::move(items))}, true, true);
     return out;
 }
 

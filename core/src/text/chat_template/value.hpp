@@ -29,6 +29,7 @@ struct ListData {
     bool tuple = false;
     uint32_t depth = 1;  // of nesting
     uint64_t weight = 1; // values and 16 bytes of text, shared ones for each place where they are
+    bool group = false;  // a tuple of two, which are also its .grouper and its .list
 };
 
 struct DictData {
@@ -70,6 +71,7 @@ class Value {
     static Value undefined(std::string why);
     static Value list(Values items);
     static Value tuple(Values items);
+    static Value group(Value grouper, Values items); // of the filter groupby
     static Value dict(std::vector<std::pair<Value, Value>> items);
 
     template <class T>
