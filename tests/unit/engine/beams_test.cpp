@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 
 #include "unit/engine/engine_fixture.hpp"
@@ -443,7 +444,11 @@ struct RandomSearch {
 
 TEST(Beams, ThatAreServedEndInTheFewestBlocksOverRandomSearches) {
     uint64_t preemptions = 0;
-    for (uint64_t trial = 0; trial < 30; ++trial) {
+    std::vector<uint64_t> trials(30);
+    std::iota(trials.begin(), trials.end(), 0);
+    // Where chunks leave no pages for others, or what is left of them is not what it seems, searches preempt in turn.
+    trials.insert(trials.end(), {1748, 3336});
+    for (const uint64_t trial : trials) {
         const RandomSearch random(trial);
         auto c = random.config;
         c.engine.num_blocks = 4096;

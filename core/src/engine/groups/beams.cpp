@@ -148,18 +148,21 @@ uint64_t BeamSearches::pages_to_come(const BeamGroup& g) const {
     const Sequence& first = *g.slots[0];
     const size_t width = g.search.open().size();
     uint64_t unlike = 0; // blocks of beams that differ from the first one
-    for (size_t i = 1; i < width; ++i)
-        if (g.slots[i]->kv.table.held == 0)
-            unlike += pages.blocks(g.slots[i]->confirmed()) - shared_with_first(g, i) / kv_.shape().block_size();
+    for (size_t i = 1; i < width; ++i) {
+        const Sequence& s = *g.slots[i];
+        const bool is_back = s.kv.table.held > 0 && (s.idle || s.decoding());
+        if (!is_back) unlike += pages.blocks(s.confirmed()) - shared_with_first(g, i) / kv_.shape().block_size();
+    }
     if (unlike == 0) return 0;
+    const uint32_t kept_from = std::min(needed_from(first), first.confirmed() - 1);
     uint64_t all = 0, alone = 0;
     for (size_t group = 0; group < pages.groups(); ++group) {
-        const uint64_t kept = pages.of_first(group, needed_from(first), first.confirmed());
+        const uint64_t kept = pages.of_first(group, kept_from, first.confirmed());
         all += std::min(kept + unlike, pages.of_all(group, first.prompt_count, first.confirmed(), width));
         alone += limits_.settings.enable_chunked_prefill ? kept : pages.blocks(first.confirmed());
     }
     const uint64_t most = std::max(all, alone);
-    return most - std::min<uint64_t>(most, first.kv.table.held);
+    return most - std::min(most, pages_held(g));
 }
 
 // For all beams of a search that comes back: after its first one those that differ from it compute what they have of
@@ -360,41 +363,33 @@ void BeamSearches::charge_copies(std::span<pb_sequence> records) const {
     }
 }
 
-// Windows free pages after a step only: beams that compute more than their newest token, prompts too, are shown with so
-// many tokens as they have pages for when nothing else runs, at least those up to the end of a block. Of a sequence
-// that lacked some even then, a scheduler would preempt others of its search, and so all of it, time and again.
+// Windows free pages after a step only: beams that compute more than their newest token are shown with so many as there
+// are pages for, at least those up to the end of a block. Of a sequence that lacked some, a scheduler would preempt
+// others of its search, and so all of it, time and again. A prompt may drive out what is not of its search, so it gets
+// what there is when nothing else runs: what is left of it decides in some schedulers who gives way.
 void BeamSearches::limit_chunks(std::span<pb_sequence> records) const {
-    for (const auto& [id, g] : groups_)
-        if (g->slots[0]->place == Place::kRunning) limit_chunks(*g, records);
-}
-
-void BeamSearches::limit_chunks(const BeamGroup& g, std::span<pb_sequence> records) const {
+    if (groups_.empty()) return;
     const uint32_t size = kv_.shape().block_size();
-    const auto until_block_end = [&](const pb_sequence& r) { // a page that is to be copied ends there, too
-        return r.tokens_until_next_page > 0 ? r.tokens_until_next_page : size - r.computed_tokens % size;
-    };
-    const auto further_blocks = [&](const pb_sequence& r) -> uint64_t { // that a plan may give it
-        const uint32_t tokens = std::min(left_to_compute(r), max_chunk()), near = until_block_end(r);
-        return tokens > near ? (tokens - near + size - 1) / size : 0;
-    };
-    std::vector<pb_sequence*> own;
-    uint64_t near = 0, further = 0; // blocks
-    for (pb_sequence& r : records) {
-        if (r.group != g.slots[0]->id || left_to_compute(r) == 0) continue;
-        own.push_back(&r);
-        near += r.tokens_until_next_page == 0;
-        further += further_blocks(r);
-    }
     const uint64_t groups = kv_.shape().windows().size();
-    if (further == 0 || (near + further) * groups <= kv_.pool().free()) return;
-    const uint64_t blocks = (kv_.pool().total() - pages_held(g)) / groups;
-    uint64_t left = blocks - std::min(blocks, near);
-    if (further <= left) return;
-    for (pb_sequence* r : own) {
-        const uint64_t given = std::min(further_blocks(*r), left);
-        const uint64_t shown = std::min<uint64_t>(left_to_compute(*r), until_block_end(*r) + given * size);
-        left -= given;
-        r->computed_tokens += left_to_compute(*r) - static_cast<uint32_t>(shown);
+    uint64_t left = kv_.pool().free() / groups; // blocks that no sequence takes with its next token
+    for (const pb_sequence& r : records)
+        if (left_to_compute(r) > 0 && r.tokens_until_next_page == 0 && left > 0) left -= 1;
+    for (pb_sequence& r : records) {
+        const uint32_t tokens = std::min(left_to_compute(r), max_chunk());
+        // A page that is to be copied ends with its block, too.
+        const uint32_t near = r.tokens_until_next_page > 0 ? r.tokens_until_next_page : size - r.computed_tokens % size;
+        const auto at = groups_.find(r.group);
+        if (at == groups_.end() || tokens <= near) continue;
+        const BeamGroup& g = *at->second;
+        const uint64_t wanted = (tokens - near + size - 1) / size;
+        uint64_t given = std::min(wanted, left);
+        if (given < wanted && g.search.open().size() < 2) {
+            const uint64_t alone = (kv_.pool().total() - pages_held(g)) / groups, first = r.tokens_until_next_page == 0;
+            given = std::min(wanted, alone - std::min(alone, first));
+        }
+        left -= std::min(left, given);
+        const uint64_t shown = std::min<uint64_t>(left_to_compute(r), near + given * size);
+        if (given < wanted) r.computed_tokens += left_to_compute(r) - static_cast<uint32_t>(shown);
     }
 }
 

@@ -78,7 +78,6 @@ class BeamSearches {
     uint64_t pages_to_come(const BeamGroup&) const;
     uint64_t pages_held(const BeamGroup&) const; // of all its beams, each once
     uint32_t max_chunk() const;
-    void limit_chunks(const BeamGroup&, std::span<pb_sequence> running) const;
     void free_outside_window(kv::BlockTable&, uint32_t computed);
     void fork(BeamGroup&);
     void choose(BeamGroup&);
