@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <future>
+#include <thread>
 
 namespace patchbay {
 namespace {
@@ -29,10 +30,10 @@ TEST(CallWatch, SaysNothingOutsideOfCallsNorWithoutALimit) {
                 return limit.load();
             },
             [&](const std::string&) { overdue += 1; });
-        while (looks < 4) std::this_thread::yield();
+        while (looks < 4 && overdue == 0) std::this_thread::yield();
         limit = 0;
         const PluginCall call("scheduler 'x'", "plan");
-        for (const int from = looks; looks < from + 4;) std::this_thread::yield();
+        for (const int from = looks; looks < from + 4 && overdue == 0;) std::this_thread::yield();
     }
     EXPECT_EQ(overdue, 0);
 }
@@ -40,14 +41,16 @@ TEST(CallWatch, SaysNothingOutsideOfCallsNorWithoutALimit) {
 TEST(CallWatch, CountsFromTheBeginningOfEachStep) {
     std::atomic<int> overdue = 0, looks = 0;
     {
+        CallRecord& record = current_call();
+        const PluginCall call("scheduler 'x'", "plan");
         const CallWatch watch(
             [&] {
+                record.step += 1; // never the same in two looks
                 looks += 1;
                 return kMs;
             },
             [&](const std::string&) { overdue += 1; });
-        const PluginCall call("scheduler 'x'", "plan");
-        for (int seen = 0; (seen = looks) < 6;) current_call().step += 1; // never the same twice in a row
+        while (looks < 6 && overdue == 0) std::this_thread::yield(); // the watch ends with what is overdue
     }
     current_call().step = 0;
     EXPECT_EQ(overdue, 0);
