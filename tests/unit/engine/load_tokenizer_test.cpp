@@ -7,12 +7,13 @@
 #include <fstream>
 
 #include "paths.hpp"
+#include "unit/engine/temporary_folder.hpp"
 
 namespace patchbay::engine {
 namespace {
 
 TEST(LoadTokenizer, CallsAFileThatIsNoneInvalid) {
-    const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "load_tokenizer_test";
+    const std::filesystem::path folder = testing::temporary_folder() / "load_tokenizer_test";
     std::filesystem::create_directories(folder);
     std::ofstream(folder / "tokenizer.json") << "{\"model\": 3}";
     const auto loaded = load_tokenizer(folder);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "unit/engine/engine_fixture.hpp"
+#include "unit/engine/temporary_folder.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -22,7 +23,7 @@ void run_one(Engine& engine) {
 }
 
 TEST(Trace, GoesOnInTheSameFileWithTheEngineThatTakesOver) {
-    const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / "goes_on.json";
+    const std::filesystem::path path = temporary_folder() / "goes_on.json";
     RealClock clock;
     auto first = Engine::create(tiny_model(), registry(), clock);
     auto next = Engine::create(tiny_model(), registry(), clock);

@@ -7,6 +7,7 @@
 
 #include "experiment/run_metrics.hpp"
 #include "experiment/spec_load.hpp"
+#include "unit/experiment/workload_fixture.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -60,14 +61,14 @@ TEST(WindowRule, CountsAllOfAnyOtherTrafficAndSaysWhy) {
 }
 
 TEST(WindowRule, CountsAllOfATraceWhoseRowsComeAtOneTimeOrAtItsEnds) {
-    const std::string file = testing::TempDir() + "at_one_time.csv";
+    const Folder folder;
+    const std::string file = folder.path / "at_one_time.csv";
     const auto why = [&](const std::vector<int>& seconds) { // two repeats of half the rows each
         std::ofstream out(file);
         out << "arrived_at,num_prefill_tokens,num_decode_tokens\n";
         for (const int s : seconds) out << s << ",4,2\n";
         out.close();
         const Ruled r = ruled("repeats: 2\nworkload: {prompts: {trace: {path: " + file + "}}}\n");
-        std::filesystem::remove(file);
         return r.spec.window ? "" : r.text.substr(r.text.find("auto; ") + 6);
     };
     std::vector<int> steady, at_once, at_its_ends;
