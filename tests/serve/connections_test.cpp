@@ -158,7 +158,7 @@ TEST(Connections, AbortTheRequestOfAClientThatGoes) {
     for (const char* how : {"close", "reset", "half close"}) {
         {
             HttpClient client(server.port());
-            client.post("/v1/completions", streaming("The king", 1500).dump());
+            client.post("/v1/completions", long_stream().dump());
             ASSERT_EQ(client.read_head().status, 200);
             ASSERT_TRUE(client.read_event()); // it runs
             if (how == std::string("reset")) client.reset();
@@ -171,15 +171,17 @@ TEST(Connections, AbortTheRequestOfAClientThatGoes) {
     }
     { // before there is an answer
         HttpClient client(server.port());
-        Json body = streaming("The wolf", 1500);
+        Json body = long_stream();
         body["stream"] = false;
-        const uint64_t before = server.server->engine().status().steps;
+        const service::EngineThread& engine = server.server->engine();
+        const uint64_t before = engine.status().steps;
         client.post("/v1/completions", body.dump());
-        while (server.server->engine().status().steps < before + 20) std::this_thread::yield();
+        wait_until("step of the request", [&] { return engine.status().steps >= before + 20; });
     }
     EXPECT_EQ(server.pages_in_use_when_idle(), 0u);
     const std::string metrics = get(server.port(), "/metrics").body;
-    EXPECT_THAT(metrics, HasSubstr("patchbay_requests_finished_total{reason=\"abort\"} 4"));
+    EXPECT_THAT(metrics, HasSubstr("patchbay_requests_finished_total{reason=\"abort\"} " +
+                                   std::to_string(4 * kLongPrompts) + "\n"));
     EXPECT_THAT(metrics, HasSubstr("patchbay_requests_running 0")); // also where no step came after the abort
 }
 
@@ -234,8 +236,9 @@ TEST(Connections, TurnAwayWhatDoesNotFit) {
     options.max_requests = 1;
     const Running server(options);
     HttpClient first(server.port()), second(server.port());
-    first.post("/v1/completions", streaming("The king", 1500).dump());
-    ASSERT_EQ(first.read_head().status, 200);
+    auto held = std::make_unique<HeldEngine>(server); // so that the first request lasts
+    first.post("/v1/completions", streaming("The king", 2).dump());
+    wait_until("request", [&] { return server.server->engine().status().inbox == 1; });
     second.post("/v1/completions", streaming("The king", 2).dump());
     const Answer busy = second.read_answer();
     EXPECT_EQ(busy.status, 429);
@@ -245,6 +248,8 @@ TEST(Connections, TurnAwayWhatDoesNotFit) {
     EXPECT_EQ(third.read_answer().status, 503);
     second.get("/metrics");
     EXPECT_THAT(second.read_answer().body, HasSubstr("patchbay_http_rejections_total{reason=\"busy\"} 1"));
+    held.reset();
+    EXPECT_EQ(first.read_head().status, 200);
 }
 
 TEST(Connections, CloseThoseThatSendNothing) {

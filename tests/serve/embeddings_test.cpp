@@ -220,8 +220,8 @@ TEST(Embeddings, AClientThatGoesAbortsThem) {
     const Running server({}, c);
     {
         HttpClient client(server.port());
-        client.post(kPath, Json{{"input", std::vector<std::vector<int>>(300, std::vector<int>(100, 5))}}.dump());
-        while (server.server->engine().status().steps == 0) std::this_thread::yield();
+        client.post(kPath, Json{{"input", std::vector<std::vector<int>>(1200, std::vector<int>(100, 5))}}.dump());
+        wait_until("step", [&] { return server.server->engine().status().steps > 0; });
         client.reset();
     }
     EXPECT_EQ(server.pages_in_use_when_idle(), 0u);

@@ -19,8 +19,8 @@ inline constexpr int kSmallBuffer = 16'384; // bytes
 
 class HttpClient {
   public:
-    // 0: the system's buffer. One under kSmallBuffer makes Linux send a full buffer's rest in pieces, with a pause between
-    // them that grows while nobody reads.
+    // 0: the system's buffer. One under kSmallBuffer makes Linux send a full buffer's rest in pieces, with a pause
+    // between them that grows while nobody reads.
     explicit HttpClient(uint16_t port, int receive_buffer_bytes = 0);
     ~HttpClient();
     HttpClient(const HttpClient&) = delete;

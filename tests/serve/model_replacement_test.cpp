@@ -1,5 +1,6 @@
 // A model of another shape comes into a running server: streams end with the old one, requests that come meanwhile wait
 // and are read for the new one, and where it cannot be had the old one goes on.
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -53,9 +54,14 @@ class Replaced : public ::testing::Test {
             return Json::parse(ask_admin(address(), "POST", "/swap", body.dump())->body);
         });
     }
-    std::string pending() const {
-        const Json all = status()["swaps"]["pending"];
-        return all.empty() ? "" : all[0]["state"].get<std::string>();
+    // What a swap that was asked for does once it has loaded the model; empty: it has ended already.
+    std::string state_when_loaded(const std::future<Json>& swapped) const {
+        while (swapped.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+            const Json pending = status()["swaps"]["pending"];
+            const std::string state = pending.empty() ? "" : pending[0]["state"].get<std::string>();
+            if (state != "" && state != "queued" && state != "preparing") return state;
+        }
+        return "";
     }
     std::vector<std::string> models() const {
         std::vector<std::string> out;
@@ -99,10 +105,11 @@ class Stream { // of one client, read as it comes
 };
 
 TEST_F(Replaced, StreamsEndWithTheOldModelAndThoseThatWaitAreReadForTheNewOne) {
-    constexpr int kStreams = 6, kWaiting = 5, kLong = 900;
+    // So many, of so many texts, that they go on for long after the new model is loaded.
+    constexpr int kStreams = 36, kTexts = 6, kWaiting = 5, kLong = 900;
     const auto prompt = [](int i) { return "The king said to child " + std::to_string(i); };
     std::vector<std::vector<int>> before, after;
-    for (int i = 0; i < kStreams; ++i)
+    for (int i = 0; i < kTexts; ++i)
         before.push_back(server.complete(greedy(prompt(i), kLong))["choices"][0]["token_ids"]);
     const std::vector<int> given_ids = tokens({{"prompt", prompt(0)}});
     {
@@ -114,18 +121,15 @@ TEST_F(Replaced, StreamsEndWithTheOldModelAndThoseThatWaitAreReadForTheNewOne) {
     }
     std::vector<std::unique_ptr<Stream>> streams, waiting;
     for (int i = 0; i < kStreams; ++i)
-        streams.push_back(std::make_unique<Stream>(server.port(), greedy(prompt(i), kLong)));
+        streams.push_back(std::make_unique<Stream>(server.port(), greedy(prompt(i % kTexts), kLong)));
     streams.front()->read_head(); // it runs
     auto swapped = swap(other.path());
-    std::string state;
-    do state = pending();
-    while (state == "queued" || state == "preparing" || state.empty());
-    ASSERT_EQ(state, "draining");
+    ASSERT_EQ(state_when_loaded(swapped), "draining");
     for (int i = 0; i < kWaiting; ++i)
         waiting.push_back(std::make_unique<Stream>(server.port(), greedy(prompt(i), 20)));
     waiting.push_back(std::make_unique<Stream>(server.port(), greedy(given_ids, 20)));
     for (int i = 1; i < kStreams; ++i) streams[i]->read_head();
-    for (int i = 0; i < kStreams; ++i) EXPECT_EQ(streams[i]->rest(), before[i]) << i;
+    for (int i = 0; i < kStreams; ++i) EXPECT_EQ(streams[i]->rest(), before[i % kTexts]) << i;
     for (size_t i = 0; i < waiting.size(); ++i) {
         waiting[i]->read_head();
         EXPECT_EQ(waiting[i]->rest(), after[i]) << i;
@@ -188,12 +192,10 @@ TEST_F(Replaced, WhereTheNewOneCannotBeHadTheOldOneGoesOn) {
 
 TEST_F(Replaced, AServerThatEndsMeanwhileAnswersTheRequestsThatWait) {
     std::vector<std::unique_ptr<Stream>> streams;
-    for (int i = 0; i < 8; ++i) streams.push_back(std::make_unique<Stream>(server.port(), greedy("The king", 1900)));
+    for (int i = 0; i < 40; ++i) streams.push_back(std::make_unique<Stream>(server.port(), greedy("The king", 1900)));
     streams.front()->read_head();
     auto swapped = swap(other.path());
-    std::string state;
-    do state = pending();
-    while (state == "queued" || state == "preparing" || state.empty());
+    ASSERT_EQ(state_when_loaded(swapped), "draining");
     HttpClient waits(server.port());
     waits.post("/v1/completions", greedy("The owl", 5).dump());
     server.server->stop();

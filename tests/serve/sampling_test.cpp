@@ -1,8 +1,5 @@
 // Every sampling field of a request reaches the engine: over HTTP it gives what the engine gives for the same setting,
 // and something other than without it.
-#include <atomic>
-#include <thread>
-
 #include "serve/server_fixture.hpp"
 
 namespace patchbay::serve::testing {
@@ -108,20 +105,10 @@ TEST(RequestFields, PriorityOrdersWhatWaits) {
         clients.push_back(std::make_unique<HttpClient>(server.port()));
         clients.back()->post("/v1/completions", body.dump());
     };
-    std::atomic<bool> all_sent = false, in_call = false;
-    std::thread holder([&] { // so that all three are there at the first step
-        server.server->engine().call([&](engine::Engine&) {
-            in_call = true;
-            in_call.notify_all();
-            all_sent.wait(false);
-        });
-    });
-    in_call.wait(false);
-    for (const int priority : {3, 1, 2}) send(priority, 400);
-    while (server.server->engine().status().inbox < 3) std::this_thread::yield();
-    all_sent = true;
-    all_sent.notify_all();
-    holder.join();
+    auto held = std::make_unique<HeldEngine>(server); // so that all three are there at the first step
+    for (const int priority : {3, 1, 2}) send(priority, 1900); // so long that the calls below meet each
+    wait_until("requests", [&] { return server.server->engine().status().inbox == 3; });
+    held.reset();
     std::vector<int> served;
     for (bool idle = false; !idle;) // each call waits for a step to end
         server.server->engine().call([&](engine::Engine& engine) {

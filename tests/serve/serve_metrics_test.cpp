@@ -75,22 +75,22 @@ TEST(ServeMetrics, ManyTenantsHaveFewSeries) {
 
 TEST(ServeMetrics, AStreamIsOpenFromItsFirstByteToItsLast) {
     const Running server;
-    EXPECT_EQ(value_of(server, "patchbay_http_streams"), 0);
+    const auto none_is_open = [&] { return value_of(server, "patchbay_http_streams") == 0; };
+    EXPECT_TRUE(none_is_open());
     HttpClient client(server.port());
-    client.post("/v1/completions", Json{{"model", "demo"}, {"prompt", "Once"}, {"max_tokens", 1500},
-                                        {"ignore_eos", true}, {"stream", true}}.dump());
+    client.post("/v1/completions", long_stream().dump());
     ASSERT_EQ(client.read_head().status, 200);
     ASSERT_TRUE(client.read_event());
     EXPECT_EQ(value_of(server, "patchbay_http_streams"), 1);
     client.reset();
-    while (value_of(server, "patchbay_http_streams") != 0) std::this_thread::yield(); // it is seen to have gone
+    wait_until("end of the stream", none_is_open); // it is seen to have gone
     HttpClient second(server.port());
     second.post("/v1/completions",
                 Json{{"model", "demo"}, {"prompt", "Once"}, {"max_tokens", 3}, {"stream", true}}.dump());
     ASSERT_EQ(second.read_head().status, 200);
     while (second.read_event()) {
     }
-    EXPECT_EQ(value_of(server, "patchbay_http_streams"), 0);
+    wait_until("end of the stream", none_is_open); // which is counted after its last byte is sent
 }
 
 TEST(ServeMetrics, WhatNoHandlerAnswersIsCountedAsRejected) {
@@ -100,11 +100,12 @@ TEST(ServeMetrics, WhatNoHandlerAnswersIsCountedAsRejected) {
     const Running server(options);
     EXPECT_EQ(post(server.port(), "/v1/completions", std::string(500, ' ')).status, 413);
     EXPECT_EQ(value_of(server, rejections("too_large")), 1);
+    server.wait_until_closed();
     HttpClient broken(server.port());
     broken.send("this is no HTTP\r\n\r\n");
     EXPECT_EQ(broken.read_answer().status, 400);
     broken.reset();
-    while (server.server->connections() > 0) std::this_thread::yield();
+    server.wait_until_closed();
     {
         HttpClient first(server.port()), second(server.port());
         first.get("/health");
@@ -114,7 +115,7 @@ TEST(ServeMetrics, WhatNoHandlerAnswersIsCountedAsRejected) {
         HttpClient third(server.port());
         EXPECT_EQ(third.read_answer().status, 503);
     }
-    while (server.server->connections() > 0) std::this_thread::yield();
+    server.wait_until_closed();
     EXPECT_EQ(value_of(server, rejections("malformed")), 1);
     EXPECT_EQ(value_of(server, rejections("connections")), 1);
 }

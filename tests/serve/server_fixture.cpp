@@ -2,6 +2,7 @@
 
 #include <map>
 #include <stdexcept>
+#include <vector>
 
 #include "metrics/scrape.hpp"
 
@@ -65,9 +66,47 @@ uint32_t Running::pages_in_use_when_idle() const {
     return pages;
 }
 
+void Running::wait_until_closed() const {
+    wait_until("end of the connections", [this] { return server->connections() == 0; });
+}
+
 Running& shared() {
     static Running all;
     return all;
+}
+
+void wait_until(const std::string& what, const std::function<bool()>& holds) {
+    const RealClock clock;
+    const uint64_t limit_ns = clock.now_ns() + 60'000'000'000;
+    while (!holds()) {
+        if (clock.now_ns() > limit_ns) throw std::runtime_error("no " + what + " within a minute");
+        std::this_thread::yield();
+    }
+}
+
+HeldEngine::HeldEngine(const Running& running)
+    : thread_([this, &engine = running.server->engine()] {
+          const auto hold = [this](engine::Engine&) {
+              held_ = true;
+              held_.notify_all();
+              released_.wait(false);
+          };
+          if (engine.call(hold)) return;
+          held_ = true; // it has stopped
+          held_.notify_all();
+      }) {
+    held_.wait(false);
+}
+
+HeldEngine::~HeldEngine() {
+    released_ = true;
+    released_.notify_all();
+    thread_.join();
+}
+
+Json long_stream() {
+    return {{"prompt", std::vector<std::string>(kLongPrompts, "The king")},
+            {"temperature", 0}, {"max_tokens", 1500}, {"ignore_eos", true}, {"stream", true}};
 }
 
 std::string expected_text(const std::string& prompt, uint32_t max_tokens) {

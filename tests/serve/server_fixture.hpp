@@ -2,9 +2,12 @@
 #pragma once
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 
 #include "serve/http_client.hpp"
 #include "serve/server.hpp"
@@ -26,6 +29,7 @@ struct Running { // a server and what it needs to live
     uint32_t pages_in_use_when_idle() const;
     void wait_until_finished(uint64_t requests) const; // so many since it was started
     uint64_t finished() const;                         // requests
+    void wait_until_closed() const;                    // all connections
 
     RealClock clock;
     metrics::Metrics metrics;
@@ -33,6 +37,25 @@ struct Running { // a server and what it needs to live
 };
 
 Running& shared(); // for tests that leave a server as it was
+
+// Waits until it holds. Throws after a minute, with what does not come.
+void wait_until(const std::string& what, const std::function<bool()>& holds);
+
+// Keeps the engine's thread from taking a step as long as it lives.
+class HeldEngine {
+  public:
+    explicit HeldEngine(const Running&);
+    ~HeldEngine();
+    HeldEngine(const HeldEngine&) = delete;
+    HeldEngine& operator=(const HeldEngine&) = delete;
+
+  private:
+    std::atomic<bool> held_ = false, released_ = false;
+    std::thread thread_;
+};
+
+inline constexpr size_t kLongPrompts = 64;
+Json long_stream(); // of so many prompts: it takes seconds, though each step is short
 
 // A chat template like many.
 inline constexpr const char* kTemplate =
