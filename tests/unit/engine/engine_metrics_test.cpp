@@ -257,6 +257,22 @@ TEST(EngineMetricsTest, ASwapMovesWhoIsInTheSlotAndWhomCallsAreCountedFor) {
     s.expect("patchbay_plugin_swaps_total{kind=\"sampler\",outcome=\"committed\"} 1");
 }
 
+TEST(EngineMetricsTest, ASwapOfTheModelLeavesItsPluginInTheSlot) {
+    Scrape s;
+    host::SwapRecord swap = swap_to_sjf(host::SwapState::kOnProbation);
+    swap.kind = "model";
+    swap.from = {"model", "checkpoints/step-1000", "1.0.0", "cc", "", ""};
+    swap.to = {"model", "checkpoints/step-2000", "1.0.0", "cc", "", ""};
+    StepReport report;
+    report.swaps = {swap};
+    s.engine.on_step(report);
+    report.swaps[0].state = host::SwapState::kRolledBack;
+    s.engine.on_step(report);
+    s.expect("patchbay_plugin_info{abi=\"1.0\",kind=\"model\",plugin=\"llama\",sha256=\"cc\",version=\"1.0.0\"} 1");
+    s.expect("patchbay_plugin_faults_total{kind=\"model\",plugin=\"llama\",reason=\"probation\"} 1");
+    EXPECT_EQ(s.all.text().find("checkpoints"), std::string::npos);
+}
+
 TEST(EngineMetricsTest, CallsAndFaultsOfASwappedProposerCountForItsSuccessor) {
     Scrape s;
     StepReport report;

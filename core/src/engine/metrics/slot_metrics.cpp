@@ -46,6 +46,7 @@ const std::array<SlotMetrics::FaultCount, 8> SlotMetrics::kFaults = {{
 
 SlotMetrics::SlotMetrics(metrics::Metrics& all, const std::vector<host::Identity>& at_first) : all_(all) {
     for (const host::Identity& p : at_first) {
+        if (p.kind == "model") model_plugin_ = p.name;
         enter(p);
         count_calls_for(p);
         if (swap_slot(p.kind)) // from 0 on: of a series that begins at 1 no rate sees the first
@@ -71,12 +72,13 @@ void SlotMetrics::on_step(Report r) {
 
 void SlotMetrics::on_swap(const host::SwapRecord& r) {
     using host::SwapState;
-    const bool same_library = r.kind == "model"; // names of which are those of weights here
+    const bool same_library = r.kind == "model";
+    const host::Identity from = component(r.from), to = component(r.to);
     if (r.state == SwapState::kOnProbation) {
         observe_pause(r);
-        leave(r.from);
-        enter(r.to);
-        if (!same_library) count_calls_for(r.to);
+        leave(from);
+        enter(to);
+        if (!same_library) count_calls_for(to);
         return;
     }
     swaps(r.kind, outcome_of(r.state)).Increment();
@@ -85,10 +87,15 @@ void SlotMetrics::on_swap(const host::SwapRecord& r) {
     if (r.state != SwapState::kCommitted)
         all_.counter("patchbay_plugin_swap_failures_total", {{"kind", r.kind}, {"phase", r.phase}}).Increment();
     if (r.state != SwapState::kRolledBack) return;
-    faults(r.to, "probation").Increment();
-    leave(r.to);
-    enter(r.from);
-    if (!same_library) count_calls_for(r.from);
+    faults(to, "probation").Increment();
+    leave(to);
+    enter(from);
+    if (!same_library) count_calls_for(from);
+}
+
+host::Identity SlotMetrics::component(host::Identity p) const {
+    if (p.kind == "model") p.name = model_plugin_;
+    return p;
 }
 
 void SlotMetrics::observe_pause(const host::SwapRecord& r) {

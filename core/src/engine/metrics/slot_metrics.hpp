@@ -34,12 +34,14 @@ class SlotMetrics {
     void leave(const host::Identity& p) { info(p).Set(0); }
     void count_calls_for(const host::Identity&);
     void on_swap(const host::SwapRecord&);
+    host::Identity component(host::Identity) const; // of a model's swap, which names the path of weights: the plugin
     void observe_pause(const host::SwapRecord&); // all of a transaction pause the engine together, once
     prometheus::Gauge& info(const host::Identity&);
     prometheus::Counter& swaps(const std::string& kind, const char* outcome);
     prometheus::Counter& faults(const host::Identity&, const char* reason);
 
     metrics::Metrics& all_;
+    std::string model_plugin_;
     std::array<prometheus::Histogram*, 12> calls_{}; // null: of a kind whose slot is empty
     std::array<prometheus::Counter*, 8> faults_{};
     prometheus::Counter* chosen_evictions_ = nullptr;
