@@ -17,11 +17,11 @@ def header(r: Results) -> str:
     state = {"complete": "complete", "interrupted": "interrupted: results are partial"}.get(
         info["end"], "unfinished: no statistics yet"
     )
-    valid = sum(run["valid"] for run in r.runs)
+    valid, superseded = (sum(run[column] for run in r.runs) for column in ("valid", "superseded"))
     facts = [
         info["started"].replace("T", " ").replace("Z", " UTC"),
         f"{len(r.variants)} variants × {info['repeats']} repeats",
-        f"{valid} of {len(r.runs)} runs valid",
+        f"{valid} of {len(r.runs) - superseded} runs valid" + (f", {superseded} more superseded" if superseded else ""),
         f"seed {info['seed']}",
         f"{info['cpu']}, {info['cores']} cores",
         f"patchbay {info['version']}",

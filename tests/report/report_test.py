@@ -262,7 +262,11 @@ class Report(unittest.TestCase):
         self.assertLess(html.index("class='conclusion"), html.index("run 3 is invalid"))
         self.assertLess(html.index("run 3 is invalid"), html.index("<h2>Results"))
         self.assertIn("not declared", html)
-        self.assertIn("5 of 6 runs valid", html)
+        self.assertIn("5 of 6 runs valid<", html)
+
+    def test_attempts_that_do_not_count_are_not_among_the_runs(self):
+        html = page.page(results.read(self.changed("UPDATE run SET valid = 0, superseded = 1 WHERE position = 2")))
+        self.assertIn("5 of 5 runs valid, 1 more superseded<", html)
 
     def test_an_experiment_that_did_not_end_is_shown_as_far_as_it_came(self):
         html = page.page(

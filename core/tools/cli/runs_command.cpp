@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <memory>
+#include <set>
 
 #include "base/printable.hpp"
 #include "cli/print_error.hpp"
@@ -37,6 +39,9 @@ Result<StoredExperiment> stored(const std::string& given) { return experiment::r
 
 Result<> list(const RunsOptions& o) {
     std::error_code error;
+    if (!fs::exists(o.folder, error))
+        return fail("there is no folder " + o.folder + ": `patchbay run FILE` makes results; those of another folder "
+                    "are listed by `patchbay runs list FOLDER`");
     if (!fs::is_directory(o.folder, error)) return fail(o.folder + " is no folder");
     std::vector<fs::path> found;
     for (const auto& entry : fs::directory_iterator(o.folder, error))
@@ -62,9 +67,42 @@ Result<> show(const RunsOptions& o) {
     PB_TRY(const StoredExperiment e, stored(o.a));
     if (!e.concluded()) return fail(database_of(o.a).string() + " has no statistics: the experiment is " + e.end);
     print_results({e.question, e.variants, e.baseline, &e.conclusion, {}}, o.full ? Detail::kFull : Detail::kScreen);
-    std::cout << e.valid_runs << " of " << e.runs << " runs valid, seed " << e.seed << ", " << printable(e.cpu)
+    std::cout << e.valid_runs << " of " << e.runs << " runs valid, "
+              << (e.superseded_runs > 0 ? std::to_string(e.superseded_runs) + " more superseded, " : "") << "seed "
+              << e.seed << ", " << printable(e.cpu)
               << ", patchbay " << printable(e.version) << ", " << printable(e.started) << '\n';
     return {};
+}
+
+// A line for each setting in which variants of one name differ; none for a name that only one of the two has.
+void print_differing_settings(const StoredExperiment& a, const StoredExperiment& b) {
+    constexpr size_t kMaxLines = 50;
+    std::map<std::string, std::vector<std::string>> variants_of; // by line
+    size_t compared = 0;
+    for (size_t v = 0; v < a.variants.size(); ++v) {
+        const auto at = std::find(b.variants.begin(), b.variants.end(), a.variants[v]);
+        if (at == b.variants.end()) continue;
+        const auto& other = b.settings[static_cast<size_t>(at - b.variants.begin())];
+        ++compared;
+        std::set<std::string> keys;
+        for (const auto* of : {&a.settings[v], &other})
+            for (const auto& [key, value] : *of) keys.insert(key);
+        for (const std::string& key : keys) {
+            const auto shown = [&](const auto& of) { return of.contains(key) ? of.at(key) : std::string("none"); };
+            if (shown(a.settings[v]) == shown(other)) continue;
+            variants_of[key + " (" + shown(a.settings[v]) + ", " + shown(other) + ")"].push_back(a.variants[v]);
+        }
+    }
+    size_t lines = 0;
+    for (const auto& [line, names] : variants_of) {
+        if (++lines > kMaxLines) continue;
+        std::cout << "they differ in: " << printable(line);
+        for (const std::string& name : names)
+            if (names.size() < compared) std::cout << (&name == &names[0] ? ", variant " : ", ") << printable(name);
+        std::cout << '\n';
+    }
+    if (lines > kMaxLines)
+        std::cout << "and in " << lines - kMaxLines << " more; all are in the table `variant` (patchbay runs export)\n";
 }
 
 // Metrics of variants that both have. Nothing is judged: the runs were not interleaved, so that what differs between
@@ -78,7 +116,8 @@ Result<> compare(const RunsOptions& o) {
     const std::pair<const char*, std::pair<std::string, std::string>> facts[] = {
         {"workload", {a.workload_yaml, b.workload_yaml}}, {"seed", {a.seed, b.seed}},
         {"input files", {a.inputs, b.inputs}},
-        {"cpu", {a.cpu, b.cpu}},                          {"patchbay", {a.version, b.version}}};
+        {"cpu", {a.cpu, b.cpu}},                          {"patchbay", {a.version, b.version}},
+        {"program", {a.program, b.program}}};
     for (const auto& [what, values] : facts)
         if (values.first != values.second)
             std::cout << "they differ in: " << what
@@ -86,6 +125,7 @@ Result<> compare(const RunsOptions& o) {
                               ? " (" + printable(values.first) + ", " + printable(values.second) + ")"
                               : "")
                       << '\n';
+    print_differing_settings(a, b);
     const experiment::MetricList& infos = a.conclusion.list;
     std::vector<std::vector<std::string>> rows{{"variant", "metric", "unit", "A", "B", "B against A"}};
     for (size_t v = 0; v < a.variants.size(); ++v) {

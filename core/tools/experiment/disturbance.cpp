@@ -37,8 +37,8 @@ std::string disturbance_notice(const Disturbance& d, const std::vector<RunSummar
     std::string out = "other processes or the host took more than " + percent(d.limit) + " of the CPU time";
     if (repeated > 0) out += " of " + std::to_string(repeated) + " runs, which were repeated once";
     if (disturbed > 0)
-        out += (repeated > 0 ? std::string("; ") : std::string(" ")) + "of " + std::to_string(disturbed) + " of " +
-               std::to_string(counted) + " runs that count, " + percent(worst) + " at most";
+        out += (repeated > 0 ? std::string(", and again of ") : std::string(" of ")) + std::to_string(disturbed) +
+               " of the " + std::to_string(counted) + " runs that count (" + percent(worst) + " at most)";
     return out + ": a quieter machine gives narrower intervals";
 }
 

@@ -1,11 +1,13 @@
 #include "experiment/results_reader.hpp"
 
+#include <nlohmann/json.hpp>
 #include <sqlite3.h>
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <ostream>
+#include <sstream>
 #include <utility>
 
 #include "base/suggest.hpp"
@@ -179,6 +181,60 @@ void write_cell(std::ostream& out, sqlite3_stmt* row, int column) {
     }
 }
 
+// "max_num_seqs: 8  # a.yaml:3:4" → "max_num_seqs: 8": where a value was written does not matter.
+std::string without_origin(std::string line) {
+    line.resize(std::min(line.rfind(" # "), line.size()));
+    line.resize(line.find_last_not_of(' ') + 1);
+    return line;
+}
+
+std::string without_origins(const std::string& yaml) {
+    std::string out;
+    std::istringstream lines(yaml);
+    for (std::string line; std::getline(lines, line);) out += without_origin(line) + "\n";
+    return out;
+}
+
+// "engine:", "  max_num_seqs: 8  # a.yaml:3:4" → engine.max_num_seqs: 8. Deeper lines belong to the key above them.
+void read_settings(const std::string& yaml, std::map<std::string, std::string>& out) {
+    std::string section, path;
+    std::istringstream lines(yaml);
+    for (std::string line; std::getline(lines, line);) {
+        line = without_origin(line);
+        const size_t indent = line.find_first_not_of(' '), colon = line.find(':');
+        if (indent == std::string::npos) continue;
+        if (indent > 2 || colon == std::string::npos) {
+            out[path] += line.substr(indent);
+            continue;
+        }
+        const std::string key = line.substr(indent, colon - indent);
+        if (indent == 0) section = key;
+        path = indent == 0 ? key : section + "." + key;
+        const size_t value = line.find_first_not_of(' ', colon + 1);
+        if (value != std::string::npos) out[path] = line.substr(value);
+    }
+}
+
+std::map<std::string, std::string> settings_of(const std::string& yaml, const std::string& facts,
+                                               const std::string& plugins) {
+    using nlohmann::json;
+    std::map<std::string, std::string> out;
+    read_settings(yaml, out);
+    const json automatic = json::parse(facts, nullptr, false), used = json::parse(plugins, nullptr, false);
+    if (automatic.is_object())
+        for (const auto& [name, value] : automatic.items()) out.emplace(name, value.dump());
+    if (!used.is_array()) return out;
+    for (const json& p : used) {
+        const auto text = [&](const char* key) {
+            const auto at = p.find(key);
+            return at != p.end() && at->is_string() ? at->get<std::string>() : std::string();
+        };
+        std::string& all = out["plugin of " + text("kind")]; // swaps may have brought several
+        all += (all.empty() ? "" : ", ") + text("name") + " " + text("version") + " " + text("sha256").substr(0, 12);
+    }
+    return out;
+}
+
 }  // namespace
 
 Result<StoredExperiment> read_experiment(const std::filesystem::path& file) {
@@ -190,20 +246,26 @@ Result<StoredExperiment> read_experiment(const std::filesystem::path& file) {
     std::string* const texts[] = {&e.name, &e.question, &e.started, &e.end,
                                   &e.seed, &e.version,  &e.cpu,     &e.workload_yaml};
     for (int i = 0; i < 8; ++i) *texts[i] = info.text(i);
+    e.workload_yaml = without_origins(e.workload_yaml);
     e.repeats = info.integer(8);
     e.conclusion.winner = info.text(9);
     e.conclusion.sentence = info.text(10);
     e.conclusion.counted = info.text(11);
-    Query variants(db, "SELECT name, is_baseline FROM variant ORDER BY id");
+    Query variants(db, "SELECT name, is_baseline, effective_yaml, facts_json, plugins_json FROM variant ORDER BY id");
     while (variants.next()) {
         if (variants.integer(1)) e.baseline = e.variants.size();
         e.variants.push_back(variants.text(0));
+        e.settings.push_back(settings_of(variants.text(2), variants.text(3), variants.text(4)));
     }
-    Query runs(db, "SELECT count(*), coalesce(sum(valid), 0) FROM run");
+    Query runs(db, "SELECT coalesce(sum(NOT superseded), 0), coalesce(sum(valid), 0), coalesce(sum(superseded), 0) "
+                   "FROM run");
     if (runs.next()) {
         e.runs = runs.integer(0);
         e.valid_runs = runs.integer(1);
+        e.superseded_runs = runs.integer(2);
     }
+    Query program(db, "SELECT substr(git_commit, 1, 12) || ' ' || substr(program_sha256, 1, 12) FROM experiment");
+    if (program.next()) e.program = program.text(0); // version 5 of the tables does not have it
     Query inputs(db, "SELECT DISTINCT sha256 FROM input ORDER BY sha256");
     while (inputs.next()) e.inputs += inputs.text(0) + "\n";
     Query notices(db, "SELECT text FROM notice");

@@ -1,6 +1,7 @@
 // What a finished experiment left in its results.sqlite, for showing it again. Read-only.
 #pragma once
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,14 @@
 namespace patchbay::experiment {
 
 struct StoredExperiment {
-    std::string name, question, started, end, seed, version, cpu, workload_yaml;
-    std::string inputs; // SHA-256 of each file that was read
-    uint64_t repeats = 0, runs = 0, valid_runs = 0;
+    std::string name, question, started, end, seed, version, cpu;
+    std::string workload_yaml; // without where each value was written
+    std::string inputs;  // SHA-256 of each file that was read
+    std::string program; // commit and SHA-256 of the program
+    uint64_t repeats = 0, runs = 0, valid_runs = 0; // of a run that took place twice: the attempt that counts
+    uint64_t superseded_runs = 0;                   // the other attempts
     std::vector<std::string> variants;
+    std::vector<std::map<std::string, std::string>> settings; // of each variant: what was in effect, facts, plugins
     size_t baseline = 0;
     Conclusion conclusion; // empty results where the experiment did not reach its end
     bool concluded() const { return !conclusion.results.empty(); }

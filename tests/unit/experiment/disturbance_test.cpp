@@ -91,7 +91,7 @@ TEST(Disturbance, IsNotedWithWhatWasDoneAboutIt) {
     EXPECT_THAT(disturbance_notice(d, {with_share(0.01), replaced}),
                 HasSubstr("of 1 runs, which were repeated once: a quieter machine"));
     EXPECT_THAT(disturbance_notice(d, {with_share(0.3), replaced, with_share(0.2)}),
-                HasSubstr("repeated once; of 2 of 2 runs that count, 30.0 % at most"));
+                HasSubstr("repeated once, and again of 2 of the 2 runs that count (30.0 % at most)"));
     EXPECT_EQ(superseded_reason(replaced, with_share(0.02)),
               "disturbed: 40.0 % of the CPU time went to others; the run was repeated, "
               "and the attempt with 2.00 % counts");
