@@ -103,8 +103,7 @@ Result<> chat(const ChatOptions& o) {
            serve::served_model(loaded.config, *engine, {.served = {}, .chat_template_file = o.chat_template_file}));
     if (!model.tokenizer) return fail(StatusCode::kUnsupported, "the model has no tokenizer");
     if (!model.chat_template)
-        return fail(StatusCode::kUnsupported, "the model has no chat template (" + model.no_template +
-                                                  "); name a Jinja file by --chat-template");
+        return fail(StatusCode::kUnsupported, model.no_template);
     Conversation conversation(*engine, model, sampling);
     conversation.set_system(o.system);
     if (is_at_terminal()) std::cout << model.names.front() << "; /help lists commands\n";
