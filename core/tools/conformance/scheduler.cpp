@@ -169,13 +169,22 @@ Outcome lifetimes(Subject& subject) {
     return {};
 }
 
+// "'few seats' (1000 pages of 16 tokens, 64 tokens and 3 sequences a step)".
+std::string of_world(const LoopCase& l) {
+    return "'" + std::string(l.name) + "' (" + std::to_string(l.blocks) + " pages of " + std::to_string(l.block_size) +
+           " tokens, " + std::to_string(l.budget) + " tokens and " + std::to_string(l.seats) + " sequences a step" +
+           (l.chunked ? "" : ", prompts may not be split") + ")";
+}
+
 Outcome progress(Subject& subject) {
     for (const LoopCase& l : loop_cases()) {
         PB_TRY(auto component, subject.make());
         PB_TRY(const LoopResult result, run_loop(*component, subject.lent(), l, kMaxSteps));
         if (!result.unfinished.empty())
             return fail(std::to_string(result.unfinished.size()) + " of " + std::to_string(l.requests) +
-                        " requests have not ended after " + std::to_string(kMaxSteps) + " steps of '" + l.name + "'");
+                        " requests have not ended after " + std::to_string(kMaxSteps) + " steps of " + of_world(l) +
+                        "; the last plan has " + std::to_string(result.plans.back().items.size()) +
+                        " sequences and preempts " + std::to_string(result.plans.back().preempts.size()));
     }
     return {};
 }
