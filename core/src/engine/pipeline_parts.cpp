@@ -18,7 +18,7 @@ SequenceParts::SequenceParts(const PipelineInputs& in, CommonParts& c, kv::KvCac
 SchedulingParts::SchedulingParts(CommonParts& c, kv::KvCache& kv, SequenceParts& s)
     : pressure(c.settings.watermark), hints(s.all, kv, s.siblings, s.beams),
       scheduler(c.settings, s.all, c.clock, c.context, c.journal),
-      view(c.settings, s.all, kv, hints, s.beams, pressure),
+      view(c.settings, s.all, kv, hints, s.beams.room(), pressure),
       admission(s.all, hints, scheduler, c.context, c.settings.max_waiting) {
     scheduler.connect(view);
 }

@@ -88,10 +88,10 @@ TEST(BeamSearches, TakeSeatsForAllTheirBeamsOrNone) {
     Bench b(std::move(w));
     const auto all = b.add(4, search(3));
     Sequence &first = b.run(4, 4), &second = b.run(4, 4);
-    EXPECT_FALSE(b.beams.has_room(*all[0]));
-    EXPECT_TRUE(b.beams.has_room(first)) << "for a sequence of its own there are two seats";
+    EXPECT_FALSE(b.beams.room().has_room(*all[0]));
+    EXPECT_TRUE(b.beams.room().has_room(first)) << "for a sequence of its own there are two seats";
     b.admission.leave(second);
-    EXPECT_TRUE(b.beams.has_room(*all[0]));
+    EXPECT_TRUE(b.beams.room().has_room(*all[0]));
     const auto unannounced = b.seat(*all[0]);
     EXPECT_THAT(unannounced, ElementsAre(all[1], all[2])) << "the scheduler knows the first one already";
     EXPECT_EQ(b.sequences.running().size(), 4u);
@@ -189,9 +189,9 @@ TEST(BeamSearches, RoomForThoseThatComeBackCountsTheirOwnPages) {
     b.take(*all[0], {{50, -0.5f}, {60, -1.0f}, {70, -2.0f}, {80, -3.0f}, {90, -4.0f}, {95, -5.0f}});
     b.beams.preempt(*all[0]);
     b.admission.put_first(*all[0]);
-    EXPECT_TRUE(b.beams.has_room(*all[0]));
+    EXPECT_TRUE(b.beams.room().has_room(*all[0]));
     b.run(24, 24);
-    EXPECT_FALSE(b.beams.has_room(*all[0])) << "one page is free, and each of three beams writes into its own";
+    EXPECT_FALSE(b.beams.room().has_room(*all[0])) << "one page is free, and each of three beams writes into its own";
 }
 
 TEST(BeamSearches, EndWithTheirBestSequencesAsOutputs) {
@@ -239,7 +239,7 @@ TEST(BeamSearches, ASharedPageIsChargedToAllThatWriteToItButOne) {
     b.take(*all[0], {{50, -0.5f}, {60, -1.0f}, {70, -2.0f}, {80, -3.0f}, {90, -4.0f}, {95, -5.0f}});
     std::vector<pb_sequence> records;
     for (const Sequence* s : b.sequences.running()) records.push_back(record_of(*s, {}, 4));
-    b.beams.charge_copies(records);
+    b.beams.room().charge_copies(records);
     uint32_t room = 0;
     for (size_t i = 0; i < 3; ++i) room += records[i].tokens_until_next_page;
     EXPECT_EQ(room, 2u) << "the last of them finds the page its own";

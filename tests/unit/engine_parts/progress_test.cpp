@@ -23,7 +23,7 @@ struct Bench : QueueNeighbours {
     }
 
     PressureMonitor pressure;
-    SchedulerView view{settings, sequences, kv, hints, beams, pressure};
+    SchedulerView view{settings, sequences, kv, hints, beams.room(), pressure};
     Progress progress{clock, sequences, scheduler};
     std::string error;
 };

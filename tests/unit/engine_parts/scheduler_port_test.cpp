@@ -46,7 +46,7 @@ struct Bench : QueueNeighbours {
     }
 
     PressureMonitor pressure;
-    SchedulerView view{settings, sequences, kv, hints, beams, pressure};
+    SchedulerView view{settings, sequences, kv, hints, beams.room(), pressure};
 };
 
 TEST(SchedulerPort, TakesAPlanAsItIs) {

@@ -19,7 +19,7 @@ std::vector<uint64_t> ids(const pb_sequence* records, uint32_t count) {
 struct Bench : QueueNeighbours {
     explicit Bench(World w = {}, double watermark = 0) : QueueNeighbours(std::move(w)), pressure(watermark) {}
     PressureMonitor pressure;
-    SchedulerView view{settings, sequences, kv, hints, beams, pressure};
+    SchedulerView view{settings, sequences, kv, hints, beams.room(), pressure};
 };
 
 TEST(SchedulerView, ShowsBudgetsAndPages) {

@@ -39,7 +39,7 @@ struct Bench : RowNeighbours {
 
     config::SwapSettings swap_settings;
     PressureMonitor pressure;
-    SchedulerView view{settings, sequences, kv, hints, beams, pressure};
+    SchedulerView view{settings, sequences, kv, hints, beams.room(), pressure};
     SamplerPort sampler{kVocab, clock, context, journal};
     FakeSampler& sampling = install<FakeSampler>(sampler.slot(), kFakeSampler);
     config::SpeculationSettings speculation;

@@ -5,11 +5,11 @@
 #pragma once
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "config/engine_config.hpp"
-#include "engine/groups/beam_pages.hpp"
+#include "engine/groups/beam_group.hpp"
+#include "engine/groups/beam_room.hpp"
 #include "engine/groups/beam_search.hpp"
 #include "engine/loop/step_context.hpp"
 #include "engine/placement/placed.hpp"
@@ -18,13 +18,6 @@
 #include "engine/speculation/draft_kv.hpp"
 
 namespace patchbay::engine {
-
-struct BeamGroup {
-    BeamSearch search;
-    std::vector<Sequence*> slots;                    // the first ones hold the open beams, best first
-    std::vector<BeamSearch::Candidates> candidates;  // by open beam; empty: not computed yet
-    uint64_t preempted_at = 0;                       // step; 0: never
-};
 
 struct BeamLimits {
     const std::vector<TokenId>& eos;
@@ -44,14 +37,9 @@ class BeamSearches {
     bool any_running() const;
 
     // ---- scheduling
-    // Of the queue those that there are seats and blocks for.
-    std::span<const pb_sequence> with_seats(std::span<const pb_sequence> waiting);
-    // In records of the sequences that run, in their order.
-    void charge_copies(std::span<pb_sequence> running) const;
-    void limit_chunks(std::span<pb_sequence> running) const; // once copies are charged
+    BeamRoom& room() { return room_; }
 
     // ---- placement
-    bool has_room(const Sequence&) const; // a seat; for a beam seats for all, and their blocks when they come back
     bool preempted_now(const Sequence&) const; // in the step under way, with another one of its search
     std::vector<Sequence*> seat(const Sequence& first); // all run; those that the scheduler has not heard of
     Sequence* preempt(const Sequence&);   // all; the one that is to wait. null: they were, in this step
@@ -74,10 +62,6 @@ class BeamSearches {
 
   private:
     BeamGroup* find(const Sequence&) const;
-    BeamPages pages_of_beams() const;
-    uint64_t pages_to_come(const BeamGroup&) const;
-    uint64_t pages_held(const BeamGroup&) const; // of all its beams, each once
-    uint32_t max_chunk() const;
     void free_outside_window(kv::BlockTable&, uint32_t computed);
     void fork(BeamGroup&);
     void choose(BeamGroup&);
@@ -88,9 +72,8 @@ class BeamSearches {
     kv::KvCache& kv_;
     DraftKvTable& draft_kv_;
     StepContext& context_;
-    std::unordered_map<RequestId, std::unique_ptr<BeamGroup>> groups_; // by request, until all of it has ended
-    std::vector<pb_sequence> with_seats_;
-    const std::vector<uint32_t> no_windows_; // by group of tokens
+    BeamGroups groups_;
+    BeamRoom room_;
 };
 
 }  // namespace patchbay::engine

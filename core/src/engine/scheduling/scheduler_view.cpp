@@ -3,7 +3,7 @@
 namespace patchbay::engine {
 
 SchedulerView::SchedulerView(const config::EngineSettings& settings, const Sequences& sequences, const kv::KvCache& kv,
-                             PrefixHints& hints, BeamSearches& beams, const PressureMonitor& pressure)
+                             PrefixHints& hints, BeamRoom& beams, const PressureMonitor& pressure)
     : settings_(settings), sequences_(sequences), kv_(kv), hints_(hints), beams_(beams), pressure_(pressure) {}
 
 pb_scheduler_in SchedulerView::show(uint64_t step) {

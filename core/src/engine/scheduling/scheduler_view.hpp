@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "config/engine_config.hpp"
-#include "engine/groups/beams.hpp"
+#include "engine/groups/beam_room.hpp"
 #include "engine/placement/pressure.hpp"
 #include "engine/scheduling/prefix_hints.hpp"
 
@@ -11,7 +11,7 @@ namespace patchbay::engine {
 
 class SchedulerView {
   public:
-    SchedulerView(const config::EngineSettings&, const Sequences&, const kv::KvCache&, PrefixHints&, BeamSearches&,
+    SchedulerView(const config::EngineSettings&, const Sequences&, const kv::KvCache&, PrefixHints&, BeamRoom&,
                   const PressureMonitor&);
 
     // But for the time. Valid until the next call.
@@ -24,7 +24,7 @@ class SchedulerView {
     const Sequences& sequences_;
     const kv::KvCache& kv_;
     PrefixHints& hints_;
-    BeamSearches& beams_;
+    BeamRoom& beams_;
     const PressureMonitor& pressure_;
     std::vector<pb_sequence> running_;
 };
