@@ -177,6 +177,8 @@ class Calls(unittest.TestCase):
         smi = folder / "nvidia-smi"  # the first command of the first stage
         smi.write_text(f"#!/bin/sh\nexec 9> '{held}'; sleep 1000 & echo begun >&9; echo a line; sleep 1000\n")
         smi.chmod(0o755)
+        # A job in the background of a shell has SIGINT ignored, and so would what it starts.
+        self.addCleanup(signal.signal, number, signal.signal(number, lambda *_: None))
         with subprocess.Popen([SOURCE / "scripts/gpu-check", "--fresh", "--work", self.work, "--out", self.out],
                               env=dict(os.environ, PATH=f"{folder}:/usr/bin:/bin"), stdout=subprocess.PIPE,
                               text=True) as process:
