@@ -23,6 +23,7 @@ endif()
 add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:${warnings}>" "$<$<COMPILE_LANGUAGE:CUDA>:${cuda_warnings}>")
 
 if(PATCHBAY_SANITIZE)
+    set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1") # instrumented code takes a third less to compile than with -O2
     add_compile_options(-fsanitize=${PATCHBAY_SANITIZE} -fno-omit-frame-pointer)
     add_link_options(-fsanitize=${PATCHBAY_SANITIZE})
     if(PATCHBAY_SANITIZE MATCHES "undefined")
