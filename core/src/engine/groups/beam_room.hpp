@@ -1,5 +1,5 @@
-// Seats and pages for beam searches: whether one can come, and what schedulers, which see single sequences, are shown so
-// that the beams of a search stay together. Used by SchedulerView, Placement and BeamSearches.
+// Seats and pages for beam searches: whether one can come, and what schedulers, which see single sequences, are shown
+// so that the beams of a search stay together. Used by SchedulerView, Placement and BeamSearches.
 #pragma once
 #include <cstdint>
 #include <span>

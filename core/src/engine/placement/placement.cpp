@@ -22,7 +22,8 @@ void Placement::place(Sequence& s, uint32_t tokens) {
     const bool admission = s.place == Place::kWaiting;
     const bool comes_back = admission && !s.kv.swapped.empty();
     // Beams take their seats together, also before one that the same plan admits.
-    if (admission && (!p_.beams.room().has_room(s) || (comes_back && (!finds_all_pages(s) || !p_.preemption.swap_in(s))))) {
+    const auto returns = [&] { return finds_all_pages(s) && p_.preemption.swap_in(s); };
+    if (admission && (!p_.beams.room().has_room(s) || (comes_back && !returns()))) {
         report.work.trimmed += 1;
         return;
     }
