@@ -20,7 +20,7 @@ inline uint32_t max_rows(const EngineSettings& s) {
 
 inline constexpr uint32_t kMaxBeamCandidates = 1024; // of a beam: the highest log-probabilities of its row
 
-// The highest log-probabilities of a row that a request can make an engine ask for.
+// The highest log-probabilities of a row that a request can have of a step.
 inline uint32_t max_top_logprobs(const EngineSettings& s, uint32_t vocab_size) {
     const uint32_t of_requests = s.max_logprobs < 0 ? vocab_size : static_cast<uint32_t>(s.max_logprobs);
     return std::min(std::max(of_requests, kMaxBeamCandidates), vocab_size);

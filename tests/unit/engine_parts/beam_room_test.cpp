@@ -94,14 +94,12 @@ TEST(BeamRoom, ShowsABeamThatComesBackSoManyTokensAsThereArePagesFor) {
     w.blocks = 8;
     Bench b(std::move(w));
     const auto all = b.add(8, 2, 8);
-    for (Sequence* s : all) s->tokens.resize(26, 7); // of which all but the prompt's KV was taken away
     StepSamples samples;
     samples.clear(1, static_cast<uint32_t>(all[0]->sampling.params.logprobs));
     for (size_t i = 0; i < samples.top_tokens.size(); ++i)
         samples.top_tokens[i] = static_cast<TokenId>(50 + i), samples.top_logprobs[i] = -static_cast<float>(i + 1);
-    all[0]->tokens.resize(8);
     ASSERT_FALSE(b.beams.take({all[0], 8, 8, 1}, samples, "sampler 'fake'"));
-    for (Sequence* s : all) s->tokens.resize(60, 7);
+    for (Sequence* s : all) s->tokens.resize(60, 7); // which they had before, and compute anew
     auto records = b.records();
     const auto before = records;
     b.beams.room().limit_chunks(records);

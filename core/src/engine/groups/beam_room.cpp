@@ -18,19 +18,19 @@ BeamRoom::BeamRoom(const config::EngineSettings& settings, const Sequences& sequ
     : settings_(settings), sequences_(sequences), kv_(kv), draft_kv_(draft_kv), groups_(groups),
       no_windows_(kv.shape().windows().size(), 0) {}
 
-uint64_t BeamRoom::most_pages(uint64_t prompt, uint64_t tokens, uint64_t width) const {
+uint64_t BeamRoom::max_pages(uint64_t prompt, uint64_t tokens, uint64_t width) const {
     // The last token is never computed, but for a draft model.
     const uint64_t computed = tokens - !draft_kv_.has_draft_model();
     return pages_of_beams().at_most(prompt, computed, width, settings_.enable_chunked_prefill);
 }
 
-// A draft model may be behind with what it computes, and pages stay until it has.
+// A draft model may lag, and pages stay until it has.
 BeamPages BeamRoom::pages_of_beams() const {
     return {draft_kv_.has_draft_model() ? std::span<const uint32_t>(no_windows_) : kv_.shape().windows(),
             kv_.shape().block_size()};
 }
 
-// Pages that a search which comes back takes until each beam has its own again. At most most_pages().
+// Pages that a search which comes back takes until each beam has its own again. At most max_pages().
 uint64_t BeamRoom::pages_to_come(const BeamGroup& g) const {
     const BeamPages pages = pages_of_beams();
     const Sequence& first = *g.slots[0];
@@ -55,7 +55,7 @@ uint64_t BeamRoom::pages_to_come(const BeamGroup& g) const {
 
 // For all beams of a search that comes back: after its first one those that differ from it compute what they have of
 // their own. Without pages for that it would be preempted anew in the next step, and a policy that prefers prompts
-// would let nothing else run between. At most most_pages(), so there are as many when nothing else runs.
+// would let nothing else run between. At most max_pages(), so there are as many when nothing else runs.
 bool BeamRoom::has_room(const Sequence& s) const {
     const size_t running = sequences_.running().size();
     const BeamGroup* const g = find_group(groups_, s);

@@ -20,7 +20,7 @@ class BeamRoom {
              const BeamGroups&);
 
     // Pages that a search takes at most, whenever it is preempted. tokens: of a whole sequence, with its prompt.
-    uint64_t most_pages(uint64_t prompt, uint64_t tokens, uint64_t width) const;
+    uint64_t max_pages(uint64_t prompt, uint64_t tokens, uint64_t width) const;
     bool has_room(const Sequence&) const; // a seat; for a beam seats for all, and their blocks when they come back
 
     // ---- what schedulers are shown

@@ -90,7 +90,7 @@ Result<> BeamSearches::check(const Request& r) const {
         return fail(StatusCode::kUnsupported,
                     "beam_width with a model whose layers keep states, which cannot be shared");
     const uint64_t tokens = r.prompt.size() + p.max_tokens;
-    const uint64_t pages = room_.most_pages(r.prompt.size(), tokens, p.beam_width);
+    const uint64_t pages = room_.max_pages(r.prompt.size(), tokens, p.beam_width);
     if (pages > kv_.pool().total())
         return fail(width + ": beams of up to " + std::to_string(tokens) + " tokens may take " +
                     std::to_string(pages) + " blocks, of which there are " + std::to_string(kv_.pool().total()));
