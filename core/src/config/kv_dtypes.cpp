@@ -1,8 +1,8 @@
 #include "config/kv_dtypes.hpp"
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/numbers.hpp"
 #include "base/suggest.hpp"
 
 namespace patchbay::config {
@@ -11,10 +11,8 @@ namespace {
 constexpr uint32_t kMaxLayers = 4096;
 
 std::optional<uint32_t> number_in(std::string_view text) { // 0 … kMaxLayers
-    uint32_t out = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-    if (error != std::errc() || end != text.data() + text.size() || out > kMaxLayers) return std::nullopt;
-    return out;
+    const auto out = parse_number<uint32_t>(text);
+    return out && *out <= kMaxLayers ? out : std::nullopt;
 }
 
 std::optional<KvDTypeOfLayers> layers_in(const std::string& key) {

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/numbers.hpp"
 #include "base/printable.hpp"
 #include "config/check_file.hpp"
 
@@ -11,11 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool is_number(std::string_view text) {
-    double value = 0;
-    const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return ec == std::errc{} && end == text.data() + text.size();
-}
+bool is_number(std::string_view text) { return parse_number<double>(text).has_value(); }
 
 bool is_word_of_yaml(const std::string& text) { // read as something else than a text, by YAML 1.1 readers too
     static constexpr const char* kWords[] = {"", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n"};

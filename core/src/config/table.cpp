@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
+#include "base/numbers.hpp"
 #include "base/suggest.hpp"
 
 namespace patchbay::config {
@@ -23,15 +23,6 @@ constexpr std::array<Unit, 9> kUnits{{{"KiB", 1ull << 10},
                                       {"MB", 1'000'000},
                                       {"GB", 1'000'000'000},
                                       {"TB", 1'000'000'000'000}}};
-
-template <class V>
-std::optional<V> number(std::string_view text) {
-    V value{};
-    const char* last = text.data() + text.size();
-    const auto [end, ec] = std::from_chars(text.data(), last, value);
-    if (ec != std::errc{} || end != last) return std::nullopt;
-    return value;
-}
 
 std::nullopt_t wrong(const Node& node, const KeyInfo& key, Faults& faults, const std::string& hint = "") {
     faults.add(node.origin, "'" + key.name + "' is " + node.describe() + ", expected " + expected_text(key) + hint);
@@ -72,7 +63,7 @@ bool looks_whole(std::string_view text) {
 template <class V>
 std::optional<V> read_whole(const Node& node, const KeyInfo& key, Faults& faults) {
     if (!plain_scalar(node) || !looks_whole(node.text)) return wrong(node, key, faults);
-    const auto value = number<V>(node.text);
+    const auto value = parse_number<V>(node.text);
     if (!value && !node.text.starts_with('-'))
         return out_of_range(node, key, faults, std::to_string(std::numeric_limits<V>::max()));
     if (!value || !in_range(static_cast<double>(*value), key)) return out_of_range(node, key, faults);
@@ -96,7 +87,7 @@ std::optional<uint64_t> read_uint(const Node& node, const KeyInfo& key, Faults& 
 
 std::optional<double> read_float(const Node& node, const KeyInfo& key, Faults& faults) {
     std::optional<double> value;
-    if (plain_scalar(node)) value = number<double>(node.text);
+    if (plain_scalar(node)) value = parse_number<double>(node.text);
     if (!value) return wrong(node, key, faults);
     if (!in_range(*value, key)) return out_of_range(node, key, faults);
     return value;
@@ -126,17 +117,14 @@ std::optional<uint64_t> read_bytes(const Node& node, const KeyInfo& key, Faults&
         }
     if (digits.ends_with(' ')) digits.remove_suffix(1);
     if (unit == 1 && !looks_whole(digits)) return wrong(node, key, faults);
-    const auto amount = number<double>(digits); // 53 bits: exact up to 8 PiB
+    const auto amount = parse_number<double>(digits); // 53 bits: exact up to 8 PiB
     if (!amount) return wrong(node, key, faults);
     const double value = *amount * static_cast<double>(unit);
     if (!(value >= 0 && value < 0x1p53) || !in_range(value, key)) return out_of_range(node, key, faults);
     return static_cast<uint64_t>(value);
 }
 
-std::string print_float(double value) {
-    char digits[32];
-    return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
-}
+std::string print_float(double value) { return number_text(value); }
 
 std::string print_bytes(uint64_t bytes) {
     for (size_t i = 4; i-- > 0;)

@@ -1,28 +1,17 @@
 #include "host/schema.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "base/numbers.hpp"
 #include "base/suggest.hpp"
 
 namespace patchbay::host {
 namespace {
 
-template <class T>
-std::optional<T> number(std::string_view text) {
-    T value{};
-    const char* last = text.data() + text.size();
-    const auto [end, ec] = std::from_chars(text.data(), last, value);
-    if (ec != std::errc{} || end != last) return std::nullopt;
-    return value;
-}
-
 std::string plain(double x) {  // 8 rather than 8.000000, 1000000000 rather than 1e+09
-    char digits[32];
     const bool whole = std::abs(x) < 1e15 && x == std::trunc(x);
-    return {digits, whole ? std::to_chars(digits, digits + sizeof digits, static_cast<int64_t>(x)).ptr
-                          : std::to_chars(digits, digits + sizeof digits, x).ptr};
+    return whole ? number_text(static_cast<int64_t>(x)) : number_text(x);
 }
 
 std::optional<std::string> check_range(const ParamManifest& p, double value) {
@@ -40,11 +29,11 @@ std::optional<std::string> check_value(const ParamManifest& p, std::string_view 
     };
     if (p.type == "bool" && value != "true" && value != "false") return wrong("true or false");
     if (p.type == "int") {
-        const auto x = number<int64_t>(value);
+        const auto x = parse_number<int64_t>(value);
         return x ? check_range(p, static_cast<double>(*x)) : wrong("a whole number");
     }
     if (p.type == "float") {
-        const auto x = number<double>(value);
+        const auto x = parse_number<double>(value);
         return x ? check_range(p, *x) : wrong("a number");
     }
     if (p.type == "enum" && std::find(p.choices.begin(), p.choices.end(), value) == p.choices.end()) {

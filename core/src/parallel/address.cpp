@@ -9,17 +9,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 
 #include "base/clock.hpp"
+#include "base/numbers.hpp"
 #include "parallel/connection.hpp"
 
 namespace patchbay::parallel {
 namespace {
-
 
 struct FreeAddresses {
     void operator()(addrinfo* all) const { freeaddrinfo(all); }
@@ -67,9 +66,7 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
     Endpoint out;
     if (colon != text.npos) {
         out.host = text.substr(0, colon);
-        const char* const last = text.data() + text.size();
-        const auto [end, error] = std::from_chars(text.data() + colon + 1, last, out.port);
-        if (error != std::errc() || end != last) out.port = 0;
+        out.port = parse_number<uint16_t>(std::string_view(text).substr(colon + 1)).value_or(0);
         if (out.host.starts_with('[') && out.host.ends_with(']')) out.host = out.host.substr(1, out.host.size() - 2);
     }
     if (out.host.empty() || out.port == 0) return fail(StatusCode::kInvalid,

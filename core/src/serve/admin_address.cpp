@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/json_file.hpp"
+#include "base/numbers.hpp"
 #include "serve/socket_file.hpp"
 
 namespace patchbay::serve {
@@ -61,29 +61,32 @@ std::string AdminAddress::text() const {
     return "http://" + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
+std::optional<AdminAddress> host_and_port(const std::string& text) {
+    const size_t colon = text.rfind(':');
+    if (colon == text.npos || colon == 0) return std::nullopt;
+    const auto port = parse_number<uint16_t>(std::string_view(text).substr(colon + 1));
+    if (!port) return std::nullopt;
+    std::string host = text.substr(0, colon);
+    if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+    return AdminAddress{.socket = "", .host = std::move(host), .port = *port, .token = ""};
+}
+
 Result<AdminAddress> admin_address(const std::string& text, const std::string& token_file) {
-    AdminAddress out;
     if (text.find('/') != std::string::npos) {
         if (!token_file.empty())
             return fail(StatusCode::kInvalid,
                         "--admin-token-file goes with --admin HOST:PORT; a socket is guarded by its permissions");
-        out.socket = text;
-        return out;
+        return AdminAddress{.socket = text, .host = "", .port = 0, .token = ""};
     }
-    const size_t colon = text.rfind(':');
-    const char *const begin = text.data() + (colon == std::string::npos ? text.size() : colon + 1),
-                     *const end = text.data() + text.size();
-    const auto [last, error] = std::from_chars(begin, end, out.port);
-    if (colon == std::string::npos || colon == 0 || begin == end || last != end || error != std::errc{})
+    auto out = host_and_port(text);
+    if (!out)
         return fail(StatusCode::kInvalid,
                     "--admin: got '" + text + "', expected a path with a '/', such as ./admin.sock, or HOST:PORT");
-    out.host = text.substr(0, colon);
-    if (out.host.front() == '[' && out.host.back() == ']') out.host = out.host.substr(1, out.host.size() - 2);
     if (token_file.empty())
         return fail(StatusCode::kInvalid,
                     "--admin " + text + " needs --admin-token-file FILE: TCP is open to all users");
-    PB_TRY(out.token, read_token(token_file));
-    return out;
+    PB_TRY(out->token, read_token(token_file));
+    return *std::move(out);
 }
 
 fs::path admin_folder() {

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct AdminAddress {
     std::string text() const; // a path, or a URL
 };
 
+// "HOST:PORT", the host also in brackets; none: it is something else.
+std::optional<AdminAddress> host_and_port(const std::string& text);
 // PATH, which has a '/', or HOST:PORT with the token that the file holds. Checks the file's permissions.
 Result<AdminAddress> admin_address(const std::string& text, const std::string& token_file);
 

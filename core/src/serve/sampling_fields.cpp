@@ -1,7 +1,7 @@
 // Sampling fields of OpenAI's and vLLM's APIs.
 #include <algorithm>
-#include <charconv>
 
+#include "base/numbers.hpp"
 #include "base/printable.hpp"
 #include "serve/generation_request.hpp"
 
@@ -49,12 +49,11 @@ void read_biases(Fields& f, SamplingParams& s) {
     const Json* biases = f.object("logit_bias");
     if (!biases) return;
     for (const auto& [key, value] : biases->items()) {
-        TokenId token = 0;
-        const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
-        if (error != std::errc{} || end != key.data() + key.size())
+        const auto token = parse_number<TokenId>(key);
+        if (!token)
             return f.refuse("logit_bias", "got the key '" + printable(key, 40) + "', expected a token id");
         if (!value.is_number()) return f.refuse("logit_bias", "the bias of token " + key + " is no number");
-        s.logit_bias[token] = value.get<float>();
+        s.logit_bias[*token] = value.get<float>();
     }
 }
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/numbers.hpp"
 #include "text/bpe.hpp"
 #include "text/byte_alphabet.hpp"
 #include "text/json_fields.hpp"
@@ -203,9 +203,8 @@ Result<std::vector<std::string>> parse_tiktoken(std::string_view file) {
         const size_t space = std::min(line.find(' '), line.size());
         const auto token = from_base64(line.substr(0, space));
         const std::string_view rank = line.substr(std::min(space + 1, line.size()));
-        TokenId id = -1;
-        const auto [last, error] = std::from_chars(rank.data(), rank.data() + rank.size(), id);
-        if (!token || token->empty() || error != std::errc{} || last != rank.data() + rank.size() || id < 0)
+        const TokenId id = parse_number<TokenId>(rank).value_or(-1);
+        if (!token || token->empty() || id < 0)
             return bad("got '" + std::string(line.substr(0, 60)) + "', expected a token in base64 and its rank");
         if (id > kMaxTokenId) return bad("rank " + std::to_string(id) + " is above " + std::to_string(kMaxTokenId));
         if (token->size() * 2 > kMaxTokenBytes)

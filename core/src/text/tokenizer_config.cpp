@@ -1,10 +1,10 @@
 #include "text/tokenizer_config.hpp"
 
-#include <charconv>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
+#include "base/numbers.hpp"
 #include "text/json_fields.hpp"
 #include "text/post_processor.hpp"
 
@@ -96,12 +96,11 @@ Result<json> listed_added_tokens(const json& config) {
     const json& listed = member(config, "added_tokens_decoder");
     if (!listed.is_object()) return out;
     for (const auto& [key, entry] : listed.items()) {
-        int id = -1;
-        const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-        if (error != std::errc() || end != key.data() + key.size() || !entry.is_object())
+        const auto id = parse_number<int>(key);
+        if (!id || !entry.is_object())
             return fail("tokenizer_config.json: added_tokens_decoder has the entry '" + key + "', which is no token");
         out.push_back(entry);
-        out.back()["id"] = id;
+        out.back()["id"] = *id;
     }
     return out;
 }

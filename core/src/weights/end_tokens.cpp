@@ -1,32 +1,25 @@
 #include "weights/end_tokens.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
+#include "base/numbers.hpp"
 #include "base/printable.hpp"
 
 namespace patchbay::weights {
 namespace {
 
-template <class V>
-bool reads_as(std::string_view text, V& out) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-    return error == std::errc{} && end == text.data() + text.size();
-}
-
 Result<> collect(const FlatConfig& from, const std::string& where, uint32_t vocab_size, std::set<int32_t>& out) {
     const std::string name = "eos_token_id", item = name + ".";
     for (const auto& [key, value] : from) {
-        size_t index = 0;
-        const bool of_list = key.starts_with(item) && reads_as(std::string_view(key).substr(item.size()), index);
+        const bool of_list = key.starts_with(item) && parse_number<size_t>(std::string_view(key).substr(item.size()));
         if (key != name && !key.starts_with(item)) continue;
-        uint32_t id = 0;
+        const auto id = parse_number<uint32_t>(value);
         if (key == name && (value == "null" || value == "[]")) continue;
-        if ((key != name && !of_list) || !reads_as(value, id) || id >= vocab_size)
+        if ((key != name && !of_list) || !id || *id >= vocab_size)
             return fail(where + ": " + printable(key) + " is " + printable(value, 40) + ", expected a token id below " +
                         std::to_string(vocab_size));
-        out.insert(static_cast<int32_t>(id));
+        out.insert(static_cast<int32_t>(*id));
     }
     return {};
 }

@@ -1,23 +1,13 @@
 #include "weights/gguf_keys.hpp"
 
-#include <charconv>
 #include <cstring>
+
+#include "base/numbers.hpp"
 
 namespace patchbay::weights {
 
-namespace {
-
-template <class T>
-std::string shortest(T value) {
-    char text[32];
-    const auto [end, error] = std::to_chars(text, text + sizeof text, value);
-    return std::string(text, end);
-}
-
-}  // namespace
-
-std::string text_of(float value) { return shortest(value); }
-std::string text_of(double value) { return shortest(value); }
+std::string text_of(float value) { return number_text(value); }
+std::string text_of(double value) { return number_text(value); }
 
 Failure GgufKeys::fault(const std::string& key, const std::string& expected) const {
     const GgufValue* const value = find(key);

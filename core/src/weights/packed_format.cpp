@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <charconv>
 
+#include "base/numbers.hpp"
 #include "patchbay/sdk/config_shape.hpp"
 #include "weights/packed_linear.hpp"
 #include "weights/single_value.hpp"
@@ -22,10 +22,8 @@ Result<std::string> value_of(const FlatConfig& config, const std::string& key, c
 
 Result<int64_t> integer(const FlatConfig& config, const std::string& key, const std::string& default_value) {
     PB_TRY(const std::string text, value_of(config, key, default_value));
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size()) return unread(key, text, "a whole number");
-    return value;
+    if (const auto value = parse_number<int64_t>(text)) return *value;
+    return unread(key, text, "a whole number");
 }
 
 using Method = PackedFormat::Method;

@@ -1,7 +1,6 @@
 #include "cli/token_ids.hpp"
 
-#include <charconv>
-
+#include "base/numbers.hpp"
 #include "base/printable.hpp"
 
 namespace patchbay::cli {
@@ -11,11 +10,9 @@ Result<std::vector<text::TokenId>> read_token_ids(std::string_view list) {
     std::vector<text::TokenId> out;
     for (size_t at = list.find_first_not_of(kBetween); at != list.npos; at = list.find_first_not_of(kBetween, at)) {
         const std::string_view word = list.substr(at, std::min(list.find_first_of(kBetween, at), list.size()) - at);
-        text::TokenId id = 0;
-        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
-        if (error != std::errc{} || end != word.data() + word.size() || id < 0)
-            return fail("got '" + printable(word, 40) + "', expected token ids such as 15,27,3");
-        out.push_back(id);
+        const auto id = parse_number<text::TokenId>(word);
+        if (!id || *id < 0) return fail("got '" + printable(word, 40) + "', expected token ids such as 15,27,3");
+        out.push_back(*id);
         at += word.size();
     }
     if (out.empty()) return fail("no token id, expected some such as 15,27,3");

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <charconv>
 #include <iostream>
 #include <memory>
 
@@ -29,17 +28,9 @@ Result<serve::AdminAddress> metrics_address(std::string text) {
     if (text.starts_with(scheme)) text.erase(0, scheme.size());
     if (text.ends_with(route)) text.resize(text.size() - route.size());
     if (text.ends_with('/')) text.pop_back();
-    serve::AdminAddress out;
-    const size_t colon = text.rfind(':');
-    const char *const begin = text.data() + (colon == text.npos ? text.size() : colon + 1),
-                     *const end = text.data() + text.size();
-    const auto [last, error] = std::from_chars(begin, end, out.port);
-    if (colon == text.npos || colon == 0 || begin == end || last != end || error != std::errc{})
-        return fail(StatusCode::kInvalid, "--metrics: got '" + given + "', expected HOST:PORT");
-    out.host = text.substr(0, colon);
-    if (out.host.front() == '[' && out.host.back() == ']') out.host = out.host.substr(1, out.host.size() - 2);
-    if (out.host.empty()) return fail(StatusCode::kInvalid, "--metrics: got '" + given + "', expected HOST:PORT");
-    return out;
+    auto out = serve::host_and_port(text);
+    if (out && !out->host.empty()) return *std::move(out);
+    return fail(StatusCode::kInvalid, "--metrics: got '" + given + "', expected HOST:PORT");
 }
 
 Result<> show(const TopOptions& o) {

@@ -1,8 +1,8 @@
 #include "conformance/check.hpp"
 
 #include <atomic>
-#include <charconv>
 
+#include "base/numbers.hpp"
 #include "conformance/hot_values.hpp"
 #include "host/schema.hpp"
 
@@ -27,8 +27,7 @@ std::string least_value(const host::ParamManifest& p) {
     if (p.type == "bool") return "false";
     if (p.type == "enum") return p.choices.empty() ? "" : p.choices[0];
     if (p.type == "string") return "";
-    char digits[32];
-    return {digits, std::to_chars(digits, digits + sizeof digits, p.min.value_or(0)).ptr};
+    return number_text(p.min.value_or(0));
 }
 
 }  // namespace

@@ -1,26 +1,19 @@
 #include "conformance/hot_values.hpp"
 
-#include <charconv>
-
+#include "base/numbers.hpp"
 #include "host/schema.hpp"
 
 namespace patchbay::conformance {
 namespace {
-
-std::string text_of(double x) {
-    char digits[64];
-    return {digits, std::to_chars(digits, digits + sizeof digits, x).ptr};
-}
 
 // Near the first value, so that what costs time or memory stays affordable.
 std::vector<std::string> candidates(const host::ParamManifest& p, const std::string& first) {
     if (p.type == "bool") return {"true", "false"};
     if (p.type == "enum") return p.choices;
     if (p.type == "string") return {};
-    double x = 0;
-    std::from_chars(first.data(), first.data() + first.size(), x);
-    std::vector<std::string> out = {text_of(x + 1), text_of(x - 1)};
-    if (p.type == "float") out.insert(out.end(), {text_of(x / 2), text_of(x + 0.125), text_of(x - 0.125)});
+    const double x = parse_number<double>(first).value_or(0);
+    std::vector<std::string> out = {number_text(x + 1), number_text(x - 1)};
+    if (p.type == "float") out.insert(out.end(), {number_text(x / 2), number_text(x + 0.125), number_text(x - 0.125)});
     return out;
 }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_file.hpp"
+#include "base/numbers.hpp"
 #include "base/sha256.hpp"
 #include "experiment/traces/lines.hpp"
 
@@ -18,7 +19,7 @@ Result<std::string> text_at(const nlohmann::json& object, const std::string& fie
     const nlohmann::json* node = &object;
     for (const std::string_view part : split(field, '.')) {
         if (node->is_array()) {
-            const auto index = whole_number<uint32_t>(part);
+            const auto index = parse_number<uint32_t>(part);
             if (!index || *index >= node->size())
                 return fail("no element '" + std::string(part) + "' of '" + field + "' in a list of " +
                             std::to_string(node->size()));

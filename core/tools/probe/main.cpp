@@ -3,7 +3,6 @@
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/spdlog.h>
 
-#include <charconv>
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -14,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/numbers.hpp"
 #include "base/printable.hpp"
 #include "conformance/run.hpp"
 #include "host/probe.hpp"
@@ -35,11 +35,6 @@ constexpr const char* kUsage =
     "--here: runs the checks, or one of them, in this process, for a debugger: no manifest, no limits.\n"
     "Example: patchbay-probe build/release/lib/patchbay/plugins/scheduler-fcfs.so\n"
     "Exit codes: 0 the checks pass, or the machine lacks what the plugin needs; 1 refused; 2 bad usage.\n";
-
-bool read_number(std::string_view text, uint32_t& out) {
-    const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), out);
-    return ec == std::errc{} && end == text.data() + text.size();
-}
 
 struct Arguments {
     std::optional<uint32_t> timeout_s;
@@ -92,14 +87,12 @@ int run_parent(const Arguments& a) {
 std::optional<Arguments> arguments_of(const std::vector<std::string>& words) {
     Arguments out;
     for (size_t i = 0; i < words.size(); ++i) {
-        uint32_t seconds = 0;
         if (words[i] == "--keep-refused") {
             out.keep_refused = true;
         } else if (words[i] == "--lines") {
             out.lines = true;
-        } else if (words[i] == "--timeout" && i + 1 < words.size() && read_number(words[i + 1], seconds)) {
-            out.timeout_s = seconds;
-            ++i;
+        } else if (words[i] == "--timeout" && i + 1 < words.size() && parse_number<uint32_t>(words[i + 1])) {
+            out.timeout_s = parse_number<uint32_t>(words[++i]);
         } else if (words[i].starts_with("-") || !out.file.empty()) {
             return std::nullopt;
         } else {
@@ -161,10 +154,11 @@ int run_supervised(int verdict, uint32_t timeout_s, const std::string& library,
 int main(int argc, char** argv) {
     std::signal(SIGXFSZ, SIG_IGN); // a manifest beyond the limit of a file's size is a failed write
     spdlog::set_default_logger(spdlog::null_logger_st("plugins")); // what a plugin logs is not a verdict
-    uint32_t fd = 0, timeout_s = 0;
-    if (argc >= 5 && std::strcmp(argv[1], "--child") == 0 && read_number(argv[2], fd) &&
-        read_number(argv[3], timeout_s))
-        return run_supervised(static_cast<int>(fd), timeout_s, argv[4], chosen({argv + 5, argv + argc}));
+    if (argc >= 5 && std::strcmp(argv[1], "--child") == 0) {
+        const auto fd = parse_number<uint32_t>(argv[2]), timeout_s = parse_number<uint32_t>(argv[3]);
+        if (fd && timeout_s)
+            return run_supervised(static_cast<int>(*fd), *timeout_s, argv[4], chosen({argv + 5, argv + argc}));
+    }
     if (argc > 1 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0)) {
         std::fputs(kUsage, stdout);
         return 0;

@@ -1,7 +1,8 @@
 #include "scenario/blocks.hpp"
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/numbers.hpp"
 
 namespace patchbay::scenario {
 namespace {
@@ -11,9 +12,8 @@ std::optional<uint32_t> take_number(std::string& text) {
     const size_t slash = text.rfind('/');
     if (slash == std::string::npos) return std::nullopt;
     const std::string digits = text.substr(slash + 1);
-    uint32_t number = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error != std::errc{} || std::to_string(number) != digits) return std::nullopt;
+    const auto number = parse_number<uint32_t>(digits);
+    if (!number || std::to_string(*number) != digits) return std::nullopt;
     text.resize(slash);
     return number;
 }

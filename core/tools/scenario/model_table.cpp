@@ -1,6 +1,6 @@
 // What `model` can say of the model that is not there.
-#include <charconv>
 
+#include "base/numbers.hpp"
 #include "scenario/values.hpp"
 
 namespace patchbay::scenario {
@@ -35,10 +35,8 @@ Vocabulary read_vocabulary(const Node& node, Faults& faults) {
         faults.add(node.origin, "'vocabulary' has " + std::to_string(node.entries.size()) +
                                     " tokens, expected at most " + std::to_string(kMaxSpelled));
     for (const Entry& entry : node.entries) {
-        TokenId id = -1;
-        const char* last = entry.key.data() + entry.key.size();
-        const auto [end, error] = std::from_chars(entry.key.data(), last, id);
-        if (error != std::errc{} || end != last || id < 0 || static_cast<uint32_t>(id) >= kVocabSize)
+        const TokenId id = parse_number<TokenId>(entry.key).value_or(-1);
+        if (id < 0 || static_cast<uint32_t>(id) >= kVocabSize)
             faults.add(entry.key_origin, "'" + config::printable(entry.key) + "' is no token id, expected 0 to " +
                                              std::to_string(kVocabSize - 1));
         else if (entry.value.kind != NodeKind::kScalar || entry.value.text.empty() ||

@@ -1,6 +1,6 @@
 #include "scenario/values.hpp"
 
-#include <charconv>
+#include "base/numbers.hpp"
 
 namespace patchbay::scenario {
 
@@ -78,11 +78,9 @@ Names read_names(const Node& node, const std::string& name, Faults& faults) {
 namespace {
 
 std::optional<uint64_t> whole_number(std::string_view text) {
-    uint64_t value = 0;
     while (text.starts_with(' ')) text.remove_prefix(1);
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size() || value > Number::kMax) return std::nullopt;
-    return value;
+    const auto value = parse_number<uint64_t>(text);
+    return value && *value <= Number::kMax ? value : std::nullopt;
 }
 
 std::optional<Number> range_of(std::string_view text) {

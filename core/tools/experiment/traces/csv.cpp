@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/numbers.hpp"
 #include "experiment/traces/builder.hpp"
 #include "experiment/traces/lines.hpp"
 
@@ -86,7 +87,7 @@ Result<> add_row(TraceBuilder& b, const Columns& columns, std::string_view line)
         const std::string& cell = (*cells)[*columns.time];
         const bool dates = columns.format.times == Times::kDates;
         if (dates) time = timestamp_ns(cell);
-        else if (const auto seconds = whole_number<double>(cell)) time = seconds_ns(*seconds);
+        else if (const auto seconds = parse_number<double>(cell)) time = seconds_ns(*seconds);
         if (!time)
             return b.fault(in_quotes(cell) + ", expected " +
                            (dates ? "a time such as '2023-11-16 18:15:46.6805900'" : "a time in seconds, at most 1e9"));
@@ -94,7 +95,7 @@ Result<> add_row(TraceBuilder& b, const Columns& columns, std::string_view line)
     TraceRow row;
     for (const auto& [column, field] : {std::pair{columns.prompt, &TraceRow::prompt_tokens},
                                         std::pair{columns.output, &TraceRow::output_tokens}}) {
-        const auto tokens = whole_number<uint32_t>((*cells)[column]);
+        const auto tokens = parse_number<uint32_t>((*cells)[column]);
         if (!tokens || *tokens > kMaxTokensOfRow)
             return b.fault(in_quotes((*cells)[column]) + ", expected a number of tokens, at most " +
                            std::to_string(kMaxTokensOfRow));

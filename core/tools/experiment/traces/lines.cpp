@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/numbers.hpp"
+
 namespace patchbay::experiment {
 
 std::optional<std::string_view> Lines::next() {
@@ -37,9 +39,9 @@ std::optional<int64_t> timestamp_ns(std::string_view text) {
     if (text.size() < 19 || text[4] != '-' || text[7] != '-' || (text[10] != ' ' && text[10] != 'T') ||
         text[13] != ':' || text[16] != ':')
         return std::nullopt;
-    const auto y = whole_number<uint32_t>(text.substr(0, 4)), mo = whole_number<uint32_t>(text.substr(5, 2)),
-               d = whole_number<uint32_t>(text.substr(8, 2)), h = whole_number<uint32_t>(text.substr(11, 2)),
-               mi = whole_number<uint32_t>(text.substr(14, 2)), s = whole_number<uint32_t>(text.substr(17, 2));
+    const auto y = parse_number<uint32_t>(text.substr(0, 4)), mo = parse_number<uint32_t>(text.substr(5, 2)),
+               d = parse_number<uint32_t>(text.substr(8, 2)), h = parse_number<uint32_t>(text.substr(11, 2)),
+               mi = parse_number<uint32_t>(text.substr(14, 2)), s = parse_number<uint32_t>(text.substr(17, 2));
     if (!y || !mo || !d || !h || !mi || !s || *h > 23 || *mi > 59 || *s > 60 || *y < 1970 || *y > 2200)
         return std::nullopt;
     const year_month_day date{year(static_cast<int>(*y)), month(*mo), day(*d)};
@@ -48,7 +50,7 @@ std::optional<int64_t> timestamp_ns(std::string_view text) {
     if (text.size() > 19) {
         const std::string_view digits = text.substr(20);
         if (text[19] != '.' || digits.empty() || digits.size() > 9) return std::nullopt;
-        const auto value = whole_number<uint32_t>(digits);
+        const auto value = parse_number<uint32_t>(digits);
         if (!value) return std::nullopt;
         fraction = *value;
         for (size_t i = digits.size(); i < 9; ++i) fraction *= 10;

@@ -1,6 +1,5 @@
 // Lines, cells and numbers of text files that come from anywhere.
 #pragma once
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,14 +23,6 @@ class Lines {
 bool is_blank(std::string_view line);
 std::string in_quotes(std::string_view text); // at most 60 bytes of it
 std::vector<std::string_view> split(std::string_view text, char by);
-
-template <class T>
-std::optional<T> whole_number(std::string_view text) {
-    T value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
-    return value;
-}
 
 // "2023-11-16 18:15:46.6805900", also with "T", and with "Z" or "+00:00" at the end → ns since 1970.
 std::optional<int64_t> timestamp_ns(std::string_view text);

@@ -1,0 +1,26 @@
+// Numbers as texts.
+#pragma once
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace patchbay {
+
+// The number that the whole text is; none where it is no number, or one that T does not hold.
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+    T out{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return out;
+}
+
+// The shortest text that reads back the same.
+template <class T>
+std::string number_text(T value) {
+    char digits[32];
+    return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
+}
+
+}  // namespace patchbay
