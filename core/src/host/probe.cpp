@@ -10,13 +10,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <utility>
 
+#include "base/child_process.hpp"
 #include "base/clock.hpp"
+#include "base/numbers.hpp"
 #include "base/printable.hpp"
 #include "host/probe_folder.hpp"
 #include "host/probe_wire.hpp"
@@ -29,28 +30,13 @@ namespace {
 namespace fs = std::filesystem;
 constexpr size_t kMaxAnswerBytes = 16u << 20;  // bytes
 
-class Descriptor {
-  public:
-    explicit Descriptor(int fd) : fd_(fd) {}
-    ~Descriptor() { reset(); }
-    Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    int get() const { return fd_; }
-    void reset() {
-        if (fd_ >= 0) close(fd_);
-        fd_ = -1;
-    }
-
-  private:
-    int fd_;
-};
-
 // From the child to here.
 struct Pipe {
     Descriptor ours, theirs;
 
     static Result<Pipe> open() {
         int ends[2];
-        if (pipe2(ends, O_CLOEXEC) != 0) return fail(std::string("cannot make a pipe: ") + std::strerror(errno));
+        if (pipe2(ends, O_CLOEXEC) != 0) return fail(system_error("cannot make a pipe"));
         fcntl(ends[0], F_SETFL, O_NONBLOCK);
         constexpr int kAboveTheirs = 10;  // else the child's numbers would fall together with these
         Pipe out{Descriptor(ends[0]), Descriptor(fcntl(ends[1], F_DUPFD_CLOEXEC, kAboveTheirs))};
@@ -140,20 +126,6 @@ ProbeReport report_of(const Ending& ending, const fs::path& library) {
     return report;
 }
 
-// posix_spawn's arrays of pointers, with what they point to.
-class Words {
-  public:
-    explicit Words(std::vector<std::string> words) : words_(std::move(words)) {
-        for (std::string& w : words_) pointers_.push_back(w.data());
-        pointers_.push_back(nullptr);
-    }
-    char* const* get() const { return pointers_.data(); }
-
-  private:
-    std::vector<std::string> words_;
-    std::vector<char*> pointers_;
-};
-
 std::vector<std::string> environment_with_cache(const std::string& folder) {
     std::vector<std::string> out = {"PATCHBAY_CACHE=" + folder};
     for (char** v = environ; *v; ++v)
@@ -165,10 +137,10 @@ std::vector<std::string> environment_with_cache(const std::string& folder) {
 Result<> read_variable(const char* name, uint64_t least, uint64_t most, uint64_t& out) {
     const char* const text = std::getenv(name);
     if (!text) return {};
-    const std::string_view view = text;
-    const auto [end, ec] = std::from_chars(view.data(), view.data() + view.size(), out);
-    if (ec == std::errc{} && end == view.data() + view.size() && out >= least && out <= most) return {};
-    return fail(std::string(name) + " is '" + printable(view) + "', expected a whole number from " +
+    const auto value = parse_number<uint64_t>(text);
+    if (value) out = *value;
+    if (value && out >= least && out <= most) return {};
+    return fail(std::string(name) + " is '" + printable(text) + "', expected a whole number from " +
                 std::to_string(least) + " to " + std::to_string(most));
 }
 
@@ -216,8 +188,8 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
         words.push_back(options.only->kind + "/" + options.only->name + "@" + options.only->sha256);
         for (const auto& [key, value] : options.only->settings) words.push_back(key + "=" + value);
     }
-    const Words arguments(std::move(words));
-    const Words environment(environment_with_cache(cache->path().string()));
+    const SpawnWords arguments(std::move(words));
+    const SpawnWords environment(environment_with_cache(cache->path().string()));
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);

@@ -10,10 +10,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+
+#include "base/child_process.hpp"
+#include "base/numbers.hpp"
 
 extern char** environ;
 
@@ -27,13 +29,9 @@ std::string value_of(const Environment& env, const char* name) {
 
 Result<uint32_t> number_of(const Environment& env, const char* name) {
     const std::string text = value_of(env, name);
-    uint32_t value = 0;
-    const char* const last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(text.data(), last, value);
-    if (error != std::errc() || end != last)
-        return fail(StatusCode::kInvalid,
-                    std::string(name) + " is '" + text + "', expected a number (was it set by hand?)");
-    return value;
+    if (const auto value = parse_number<uint32_t>(text)) return *value;
+    return fail(StatusCode::kInvalid,
+                std::string(name) + " is '" + text + "', expected a number (was it set by hand?)");
 }
 
 // "node[07-09,12],login1" → "node07"
@@ -51,20 +49,6 @@ Result<std::optional<Launched>> checked(Launched l) {
                     "the launcher says that this is rank " + std::to_string(l.rank) + " of " + std::to_string(l.size));
     return std::optional(std::move(l));
 }
-
-// posix_spawn's array of pointers, and the strings that they point to.
-class Words {
-  public:
-    explicit Words(std::vector<std::string> words) : words_(std::move(words)) {
-        for (std::string& w : words_) pointers_.push_back(w.data());
-        pointers_.push_back(nullptr);
-    }
-    char* const* get() const { return pointers_.data(); }
-
-  private:
-    std::vector<std::string> words_;
-    std::vector<char*> pointers_;
-};
 
 }  // namespace
 
@@ -143,13 +127,13 @@ Result<std::vector<Member>> start_local(const std::filesystem::path& program, ui
             std::erase_if(variables, [&](const std::string& v) { return v.starts_with(head); });
             variables.push_back(head + *own);
         }
-        const Words environment(std::move(variables));
+        const SpawnWords environment(std::move(variables));
         int ends[2];
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-            return give_up(std::string("cannot make a socket pair: ") + std::strerror(errno));
+            return give_up(system_error("cannot make a socket pair"));
         Socket ours(ends[0]);
         const Socket theirs(ends[1]);
-        const Words arguments({program.string(), "worker", "--fd", std::to_string(kWorkerFd), "--rank",
+        const SpawnWords arguments({program.string(), "worker", "--fd", std::to_string(kWorkerFd), "--rank",
                                std::to_string(rank), "--size", std::to_string(size), "--heartbeat-ms",
                                std::to_string(deadlines.heartbeat / 1'000'000)});
         posix_spawn_file_actions_t actions;

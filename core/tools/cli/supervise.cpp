@@ -10,32 +10,14 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <iostream>
 #include <utility>
 
+#include "base/child_process.hpp"
 #include "base/crash_report.hpp"
 
 namespace patchbay::cli {
 namespace {
-
-std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
-
-class Descriptor {
-  public:
-    explicit Descriptor(int fd = -1) : fd_(fd) {}
-    Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    ~Descriptor() { reset(); }
-    int get() const { return fd_; }
-    int release() { return std::exchange(fd_, -1); }
-    void reset() {
-        if (fd_ >= 0) close(fd_);
-        fd_ = -1;
-    }
-
-  private:
-    int fd_;
-};
 
 Result<Descriptor> listen_on(const std::string& host, uint16_t port) {
     addrinfo wanted{};

@@ -11,25 +11,11 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/child_process.hpp"
 #include "base/printable.hpp"
 
 namespace patchbay::experiment {
 namespace {
-
-class Descriptor {
-  public:
-    explicit Descriptor(int fd = -1) : fd_(fd) {}
-    ~Descriptor() { close(fd_); }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int get() const { return fd_; }
-    int release() { return std::exchange(fd_, -1); }
-
-  private:
-    int fd_;
-};
-
-std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
 
 std::string signal_text(int signal) {
     const char* const name = sigabbrev_np(signal);
