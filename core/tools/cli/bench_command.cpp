@@ -14,6 +14,7 @@
 #include "cli/bench_spec.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
+#include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
 #include "config/load.hpp"
 #include "engine/load_tokenizer.hpp"
@@ -35,10 +36,6 @@ void show_progress(const std::string& what) {
     if (isatty(STDERR_FILENO)) std::fprintf(stderr, "\r\033[K%s", what.c_str());
 }
 
-Result<host::Registry> registry_of(const BenchOptions& o) {
-    return in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
-}
-
 Result<config::Loaded> load(const BenchOptions& o, const host::Registry& registry) {
     const bool is_file = o.model.ends_with(".yaml") || o.model.ends_with(".yml");
     config::Overrides overrides = o.overrides;
@@ -47,13 +44,13 @@ Result<config::Loaded> load(const BenchOptions& o, const host::Registry& registr
 }
 
 Result<config::ParallelSettings> parallel_of(const BenchOptions& o) {
-    PB_TRY(const auto registry, registry_of(o));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     PB_TRY(const auto loaded, load(o, registry));
     return loaded.config.parallel;
 }
 
 Result<> bench_machine(const BenchOptions& o) {
-    PB_TRY(const auto registry, registry_of(o));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     config::Overrides overrides = o.overrides;  // no model is run, but one must be named
     overrides.push_back({"model.load_format", "dummy", ""});
     overrides.push_back({"model.shape", "{architectures: [none]}", ""});
@@ -65,7 +62,7 @@ Result<> bench_machine(const BenchOptions& o) {
 }
 
 Result<> bench_model(const BenchOptions& o) {
-    PB_TRY(const auto registry, registry_of(o));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     PB_TRY(const auto loaded, load(o, registry));
     std::vector<bench::Case> cases;
     for (const uint32_t prompt : o.prompts)
@@ -113,10 +110,7 @@ void add_grammar(Commands& commands, CLI::App* bench) {
     app->add_flag("--json", o->json, "print JSON");
     app->callback([&commands, o] {
         commands.chosen = [o] {
-            const Result<> done = bench_grammar(*o);
-            if (done) return kOk;
-            print_error("patchbay bench grammar", done.error());
-            return kFailed;
+            return exit_code("patchbay bench grammar", bench_grammar(*o), print_error);
         };
     });
 }
@@ -140,15 +134,12 @@ void add(Commands& commands, CLI::App* app, std::shared_ptr<BenchOptions> o, Res
         key("--max-num-batched-tokens", "engine.max_num_batched_tokens",
             "most tokens of a prompt in a step (default: 512)");
     }
-    app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    add_plugin_dirs(*app, o->plugin_dirs);
     app->add_flag("--json", o->json, "print JSON");
     app->callback([&commands, app, o, work] {
         if (work == bench_model) commands.parallel = [o] { return parallel_of(*o); };
         commands.chosen = [app, o, work] {
-            const Result<> done = work(*o);
-            if (done) return kOk;
-            print_faults("patchbay bench " + app->get_name(), done.error());
-            return kFailed;
+            return exit_code("patchbay bench " + app->get_name(), work(*o));
         };
     });
 }

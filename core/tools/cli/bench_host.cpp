@@ -9,6 +9,7 @@
 #include "bench/scheduler_bench.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
+#include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
 #include "config/load.hpp"
 #include "engine/simulation.hpp"
@@ -25,7 +26,7 @@ struct SchedulerOptions {
 };
 
 Result<> bench_scheduler(const SchedulerOptions& o) {
-    PB_TRY(const auto registry, in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()})));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     config::Overrides overrides = o.overrides; // the model is left out later, but one must be named
     overrides.push_back({"model.load_format", "dummy", ""});
     overrides.push_back({"model.shape", "{architectures: [none]}", ""});
@@ -79,10 +80,7 @@ void run_by(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Resul
     app->callback([&commands, app, o, work] {
         check(*o);
         commands.chosen = [app, o, work] {
-            const Result<> done = work(*o);
-            if (done) return kOk;
-            print_faults("patchbay bench " + app->get_name(), done.error());
-            return kFailed;
+            return exit_code("patchbay bench " + app->get_name(), work(*o));
         };
     });
 }
@@ -97,7 +95,7 @@ void add_scheduler(Commands& commands, CLI::App* bench) {
     const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
     key("--scheduler", "scheduler.plugin", "scheduler plugin");
     key("--block-size", "engine.block_size", "tokens in a KV block");
-    app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    add_plugin_dirs(*app, o->plugin_dirs);
     app->add_option("--running", o->running, "sequences that decode in every step, a list")
         ->delimiter(',')
         ->check(within<uint32_t>(1, 4096))

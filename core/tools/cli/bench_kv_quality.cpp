@@ -10,6 +10,7 @@
 #include "bench/kv_quality.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
+#include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
 #include "config/load.hpp"
 #include "text/tokenizer.hpp"
@@ -51,7 +52,7 @@ Result<std::vector<int32_t>> read_tokens(const KvQualityOptions& o, const config
 }
 
 Result<> run(const KvQualityOptions& o) {
-    PB_TRY(const auto registry, in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()})));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     std::vector<int32_t> tokens;
     std::vector<bench::TextScores> scores;
     for (const std::string& type : o.types) {
@@ -91,14 +92,11 @@ void add_kv_quality_bench(Commands& commands, CLI::App* bench) {
     key("--attention", "attention.plugin", "attention plugin");
     key("--dtype", "model.dtype", "weights as float32 or bfloat16 (default: as in the checkpoint)");
     key("--threads", "engine.threads", "threads of the CPU device (default: all cores)");
-    app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    add_plugin_dirs(*app, o->plugin_dirs);
     app->add_flag("--json", o->json, "print JSON");
     app->callback([&commands, o] {
         commands.chosen = [o] {
-            const Result<> done = run(*o);
-            if (done) return kOk;
-            print_faults("patchbay bench kv-quality", done.error());
-            return kFailed;
+            return exit_code("patchbay bench kv-quality", run(*o));
         };
     });
 }

@@ -11,6 +11,7 @@
 #include "bench/spec_bench.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
+#include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
 #include "config/load.hpp"
 #include "engine/simulation.hpp"
@@ -25,10 +26,6 @@ struct SpecOptions {
     bench::SpecCase asked;
     bool json = false;
 };
-
-Result<host::Registry> registry_of(const SpecOptions& o) {
-    return in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
-}
 
 Result<config::Loaded> load(const SpecOptions& o, const host::Registry& registry) {
     const bool is_file = o.model.ends_with(".yaml") || o.model.ends_with(".yml");
@@ -47,7 +44,7 @@ Result<> run(const SpecOptions& o) {
             if (!line.empty()) asked.prompts.push_back(line + " ");
         if (asked.prompts.empty()) return fail(o.prompt_file + " has no line with a prompt");
     }
-    PB_TRY(const auto registry, registry_of(o));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     PB_TRY(const auto loaded, load(o, registry));
     PB_TRY(const auto clock, in_one_line(engine::clock_for(loaded.config, registry)));
     const bool watched = isatty(STDERR_FILENO) != 0;
@@ -84,7 +81,7 @@ void add_spec_bench(Commands& commands, CLI::App* bench) {
     key("--synthetic-acceptance-rates", "speculative.synthetic_acceptance_rates", "a list, as [0.7, 0.5]");
     key("--threads", "engine.threads", "threads of the CPU device (default: all cores)");
     key("--sampler", "sampler.plugin", "sampler plugin");
-    app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    add_plugin_dirs(*app, o->plugin_dirs);
     app->add_option("--prompt-file", o->prompt_file, "a prompt a line (default: prompts of random tokens)");
     app->add_option("--requests", o->asked.requests, "prompts of random tokens")
         ->check(within<uint32_t>(1, 10'000))
@@ -110,15 +107,12 @@ void add_spec_bench(Commands& commands, CLI::App* bench) {
     app->add_flag("--json", o->json, "print JSON");
     app->callback([&commands, o] {
         commands.parallel = [o]() -> Result<config::ParallelSettings> {
-            PB_TRY(const auto registry, registry_of(*o));
+            PB_TRY(const auto registry, registry_of(o->plugin_dirs));
             PB_TRY(const auto loaded, load(*o, registry));
             return loaded.config.parallel;
         };
         commands.chosen = [o] {
-            const Result<> done = run(*o);
-            if (done) return kOk;
-            print_faults("patchbay bench spec", done.error());
-            return kFailed;
+            return exit_code("patchbay bench spec", run(*o));
         };
     });
 }

@@ -14,6 +14,7 @@
 #include "cli/engine_flags.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
+#include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
 #include "cli/sampling_flags.hpp"
 #include "config/load.hpp"
@@ -94,7 +95,7 @@ Result<> chat(const ChatOptions& o) {
     if (sampling.n > 1) return fail(StatusCode::kInvalid, "a conversation has one answer, n is " +
                                                               std::to_string(sampling.n));
     sampling.max_tokens = o.max_tokens;
-    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
     PB_TRY(const auto clock, engine::clock_for(loaded.config, registry));
     parallel::World world;
@@ -126,7 +127,7 @@ void add_chat_command(Commands& commands) {
     app->add_option("--config", o->config_file, "engine YAML; the flags below override it")->check(CLI::ExistingFile);
     const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
     add_engine_flags(key);
-    app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    add_plugin_dirs(*app, o->plugin_dirs);
     app->add_option("--system", o->system, "the system message");
     app->add_option("--chat-template", o->chat_template_file, "file with a Jinja template (default: the model's)")
         ->check(CLI::ExistingFile);
@@ -136,10 +137,7 @@ void add_chat_command(Commands& commands) {
     add_sampling_flags(*app, std::shared_ptr<SamplingFlags>(o, &o->flags));
     app->callback([&commands, o] {
         commands.chosen = [o] {
-            const Result<> done = in_one_line(chat(*o));
-            if (done) return kOk;
-            print_faults("patchbay chat", done.error());
-            return kFailed;
+            return exit_code("patchbay chat", in_one_line(chat(*o)));
         };
     });
 }

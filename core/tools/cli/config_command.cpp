@@ -7,6 +7,7 @@
 
 #include "base/printable.hpp"
 #include "base/suggest.hpp"
+#include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
 #include "cli/shown_experiment.hpp"
 #include "config/check_file.hpp"
@@ -72,12 +73,8 @@ Result<config::Checked> check_experiment(const config::Document& document, const
     return out;
 }
 
-Result<host::Registry> plugins(const ConfigOptions& o) {
-    return in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
-}
-
 Result<config::Checked> check(const ConfigOptions& o, void (*explain)(config::Loaded&, const host::Registry&)) {
-    PB_TRY(const auto registry, plugins(o));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     const auto explain_one = [&](config::Loaded& loaded) { explain(loaded, registry); };
     const auto experiment = [&](const config::Document& d, const host::Registry& r) {
         return check_experiment(d, r, explain_one);
@@ -117,7 +114,7 @@ Result<> print_effective(const ConfigOptions& o) {
 }
 
 Result<> print_schema(const ConfigOptions& o) {
-    PB_TRY(const auto registry, plugins(o));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     std::cout << config::json_schema(registry,
                                      o.experiment ? experiment::experiment_keys() : std::vector<config::KeyInfo>{})
               << '\n';
@@ -127,7 +124,7 @@ Result<> print_schema(const ConfigOptions& o) {
 CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<ConfigOptions>& o, const char* name,
                      const char* description, Result<> (*action)(const ConfigOptions&)) {
     CLI::App* app = parent->add_subcommand(name, description);
-    app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    add_plugin_dirs(*app, o->plugin_dirs);
     app->callback([&commands, o, action] {
         commands.chosen = [o, action] {
             const Result<> done = action(*o);

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
 #include "cli/report_command.hpp"
 #include "doctor/findings.hpp"
@@ -16,7 +17,7 @@ struct DoctorOptions {
 };
 
 Result<> examine(const DoctorOptions& o) {
-    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     const doctor::Surroundings machine = doctor::this_machine();
     RealClock clock;
     std::vector<doctor::Finding> all = doctor::check_devices(registry);
@@ -36,14 +37,11 @@ void add_doctor_command(Commands& commands) {
         commands.app.add_subcommand("doctor", "What this machine offers, what is missing, and how to fix it");
     app->footer("Example:\n  patchbay doctor --json");
     const auto o = std::make_shared<DoctorOptions>();
-    app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    add_plugin_dirs(*app, o->plugin_dirs);
     app->add_flag("--json", o->json, "print JSON");
     app->callback([&commands, o] {
         commands.chosen = [o] {
-            const Result<> done = examine(*o);
-            if (done) return kOk;
-            print_error("patchbay doctor", done.error());
-            return kFailed;
+            return exit_code("patchbay doctor", examine(*o), print_error);
         };
     });
 }

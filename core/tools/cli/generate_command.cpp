@@ -15,6 +15,7 @@
 #include "cli/interruption.hpp"
 #include "cli/json_lines.hpp"
 #include "cli/key_flags.hpp"
+#include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
 #include "cli/sampling_flags.hpp"
 #include "cli/stage_flags.hpp"
@@ -159,10 +160,6 @@ void print_stats(const std::vector<engine::StepReport>& steps, const engine::Eng
                  100.0 * static_cast<double>(accepted) / static_cast<double>(drafted), by_position.c_str());
 }
 
-Result<host::Registry> registry_of(const GenerateOptions& o) {
-    return in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
-}
-
 // Null: none is wanted, or the default address cannot be had, which is no reason not to generate.
 Result<std::unique_ptr<serve::LoopControl>> live_control(const GenerateOptions& o, const config::EngineConfig& config,
                                                          engine::Engine& engine, metrics::Metrics& metrics) {
@@ -265,7 +262,7 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
 Result<> load_and_generate(const GenerateOptions& o) {
     PB_TRY(auto prompts, in_one_line(prompts_of(o)));
     PB_TRY(engine::SamplingParams sampling, in_one_line(read_sampling(o.flags)));
-    PB_TRY(const auto registry, registry_of(o));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
     return in_one_line(generate(o, std::move(prompts), std::move(sampling), loaded, registry));
 }
@@ -286,7 +283,7 @@ void add_generate_command(Commands& commands) {
     app->add_option("--config", o->config_file, "engine YAML; the flags below override it")->check(CLI::ExistingFile);
     const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
     add_engine_flags(key);
-    app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    add_plugin_dirs(*app, o->plugin_dirs);
     app->add_option("--prompt", o->prompts, "text to continue; may be given several times")->allow_extra_args(false);
     app->add_option("--prompt-file", o->prompt_files, "file whose text is a prompt; may be given several times")
         ->allow_extra_args(false);
@@ -315,15 +312,12 @@ void add_generate_command(Commands& commands) {
         check_usage(*o);
         check(o->admin);
         commands.parallel = [o]() -> Result<config::ParallelSettings> {
-            PB_TRY(const auto registry, registry_of(*o));
+            PB_TRY(const auto registry, registry_of(o->plugin_dirs));
             PB_TRY(const auto loaded, config::load_engine_config(o->config_file, registry, o->overrides));
             return loaded.config.parallel;
         };
         commands.chosen = [o] {
-            const Result<> done = load_and_generate(*o);
-            if (done) return kOk;
-            print_faults("patchbay generate", done.error());
-            return kFailed;
+            return exit_code("patchbay generate", load_and_generate(*o));
         };
     });
 }

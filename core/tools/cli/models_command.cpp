@@ -8,6 +8,7 @@
 #include "base/printable.hpp"
 #include "base/suggest.hpp"
 #include "cli/left_out.hpp"
+#include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
 #include "cli/print_table.hpp"
 #include "host/plugin_list.hpp"
@@ -109,7 +110,7 @@ Result<> print_one(const host::Registry& registry, const Served& s, bool as_json
 }
 
 Result<> print_models(const ModelsOptions& o) {
-    PB_TRY(const auto registry, host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     const std::vector<Served> all = served(registry);
     if (o.architecture.empty()) {
         print_all(all, o.as_json);
@@ -134,8 +135,7 @@ void add_models_command(Commands& commands) {
         "models", "List the architectures that can be served, or how one reads each key of its config.json");
     app->footer("Examples:\n  patchbay models\n  patchbay models Qwen3ForCausalLM");
     app->add_option("ARCHITECTURE", options->architecture, "as config.json says it: Qwen3ForCausalLM");
-    app->add_option("--plugin-dir", options->plugin_dirs, "folder with plugins, searched first")
-        ->allow_extra_args(false);
+    add_plugin_dirs(*app, options->plugin_dirs);
     app->add_flag("--json", options->as_json, "as JSON");
     app->callback([&commands, options] {
         commands.chosen = [options] {

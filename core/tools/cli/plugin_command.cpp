@@ -13,6 +13,7 @@
 #include "cli/live_plugin.hpp"
 #include "cli/plugin_build.hpp"
 #include "cli/plugin_check.hpp"
+#include "cli/plugin_dirs.hpp"
 #include "cli/plugin_new.hpp"
 #include "cli/plugin_thorough.hpp"
 #include "cli/print_error.hpp"
@@ -39,10 +40,6 @@ struct PluginOptions {
     NewPlugin fresh;
     PluginSource source;
 };
-
-Result<host::Registry> open_registry(const PluginOptions& o) {
-    return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
-}
 
 // Of its kind, that later versions of Patchbay load it, too; see docs/plugins/compatibility.md.
 bool is_released(const host::ComponentManifest& c) {
@@ -84,7 +81,7 @@ Result<> list(const PluginOptions& o) {
     if (!o.kind.empty() && std::find(std::begin(kKinds), std::end(kKinds), o.kind) == std::end(kKinds))
         return fail("no kind '" + o.kind + "'" +
                     did_you_mean(o.kind, std::vector<std::string>(std::begin(kKinds), std::end(kKinds))));
-    PB_TRY(const auto registry, open_registry(o));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     const auto components = host::list_components(registry, o.kind);
     if (o.as_json) {
         json out = {{"components", json::array()}, {"remarks", registry.remarks()}, {"folders", json::array()}};
@@ -151,7 +148,7 @@ void print_info(const Listed& l) {
 
 // What its library says of it.
 Result<> installed_info(const PluginOptions& o) {
-    PB_TRY(const auto registry, open_registry(o));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     // "fcfs", or "scheduler/fcfs" where two kinds share a name.
     const size_t slash = o.name.find('/');
     const std::string kind = slash == std::string::npos ? "" : o.name.substr(0, slash),
@@ -195,9 +192,7 @@ CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr
     app->callback([&commands, o, action] {
         check(o->engine);
         commands.chosen = [o, action] {
-            const Result<> done = action(*o);
-            if (!done) print_error("patchbay plugin", done.error());
-            return done ? kOk : kFailed;
+            return exit_code("patchbay plugin", action(*o), print_error);
         };
     });
     return app;
@@ -216,19 +211,16 @@ void add_plugin_command(Commands& commands) {
         "  patchbay plugin build mine/mine.cpp\n"
         "  patchbay plugin test mine/mine.so");
     const auto o = std::make_shared<PluginOptions>();
-    const auto dirs = [&](CLI::App* a) {
-        a->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
-    };
     CLI::App* list_app =
         add_action(commands, app, o, "list", "List what is installed; reads manifests and runs no plugin", list);
-    dirs(list_app);
+    add_plugin_dirs(*list_app, o->plugin_dirs);
     list_app->add_option("--kind", o->kind, "one of " + listed_kinds());
     list_app->add_flag("--json", o->as_json, "as JSON");
     list_app->add_flag("--pins", o->pins, "digests of the libraries, as allowed_plugins: of an engine's YAML");
     list_app->footer("Example:\n  patchbay plugin list --kind sampler --json");
     CLI::App* info_app =
         add_action(commands, app, o, "info", "Show a component's parameters, build and identity", info);
-    dirs(info_app);
+    add_plugin_dirs(*info_app, o->plugin_dirs);
     info_app->add_option("NAME", o->name, "the word in the YAML: fcfs, or scheduler/fcfs")->required();
     add_flags_of_running_engine(*info_app, std::shared_ptr<RunningEngineFlags>(o, &o->engine));
     info_app->add_flag("--running", o->running, "and what the engine that runs says of it: calls, faults, swaps");

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "base/printable.hpp"
+#include "cli/command.hpp"
 
 namespace patchbay::cli {
 namespace {
@@ -28,6 +29,12 @@ void print_error(std::string_view head, std::string_view text) {
 void print_faults(std::string_view head, std::string_view text) {
     if (!head.empty()) std::cerr << head << ": ";
     std::cerr << printable_lines(text) << '\n';
+}
+
+int exit_code(std::string_view head, const Result<>& done, void (*print)(std::string_view, std::string_view)) {
+    if (done) return kOk;
+    print(head, done.error());
+    return kFailed;
 }
 
 std::unique_ptr<spdlog::formatter> log_formatter() {

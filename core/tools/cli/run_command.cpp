@@ -12,6 +12,7 @@
 #include "cli/admin_flags.hpp"
 #include "cli/built_from.hpp"
 #include "cli/interruption.hpp"
+#include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
 #include "cli/print_results.hpp"
 #include "cli/report_command.hpp"
@@ -75,14 +76,10 @@ void print_outcome(const experiment::ExperimentSpec& spec, const experiment::Pre
     print_results(shown, detail);
 }
 
-Result<host::Registry> registry_of(const RunOptions& o) {
-    return in_one_line(host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()}));
-}
-
 // Those of the first engine with several ranks, which is the one that all others share its ranks with.
 Result<config::ParallelSettings> parallel_of(const RunOptions& o) {
     PB_TRY(const auto spec, spec_of(o));
-    PB_TRY(const auto registry, registry_of(o));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     PB_TRY(const auto prepared, experiment::prepare_variants(spec, registry));
     for (const experiment::PreparedVariant& e : prepared.variants)
         if (e.loaded.config.engine.tensor_parallel_size > 1) return e.loaded.config.parallel;
@@ -126,7 +123,7 @@ experiment::ExperimentOptions options_of(const RunOptions& o, const std::string&
 // Each of the experiments has a folder of its own, none a report: there is nothing to see but how often they are wrong.
 Result<> run_against_itself(const RunOptions& o, const std::string& command) {
     PB_TRY(const auto given, spec_of(o));
-    PB_TRY(const auto registry, registry_of(o));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     const fs::path folder = folder_of(o, given);
     experiment::ExperimentOptions options = options_of(o, command);
     experiment::FalseRates rates;
@@ -186,7 +183,7 @@ Result<> run(const RunOptions& o, const std::string& command, const experiment::
 
 Result<> load_and_run(const RunOptions& o, const std::string& command) {
     PB_TRY(const auto spec, spec_of(o));
-    PB_TRY(const auto registry, registry_of(o));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     PB_TRY(auto prepared, experiment::prepare_variants(spec, registry));
     return in_one_line(run(o, command, spec, prepared, registry));
 }
@@ -221,7 +218,7 @@ void add_run_command(Commands& commands) {
             ->excludes(file)
             ->excludes(results)
             ->check(CLI::ExistingDirectory);
-    app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    add_plugin_dirs(*app, o->plugin_dirs);
     auto* metrics_port = app->add_option("--metrics-port", o->metrics_port,
                                          "serve /metrics on 127.0.0.1:PORT while running (0: any free port)")
                              ->check(CLI::Range(0, 65535));
@@ -257,10 +254,8 @@ void add_run_command(Commands& commands) {
         commands.parallel = [o] { return parallel_of(*o); };
         commands.chosen = [o] {
             const std::string command = command_of(*o);
-            const Result<> done = o->against_itself ? run_against_itself(*o, command) : load_and_run(*o, command);
-            if (done) return kOk;
-            print_faults("patchbay run", done.error());
-            return kFailed;
+            return exit_code("patchbay run",
+                             o->against_itself ? run_against_itself(*o, command) : load_and_run(*o, command));
         };
     });
 }

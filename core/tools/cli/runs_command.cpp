@@ -211,10 +211,7 @@ void add_runs_command(Commands& commands) {
         const std::string name = "patchbay runs " + sub->get_name();
         sub->callback([&commands, o, name, work] {
             commands.chosen = [o, name, work] {
-                const Result<> done = in_one_line(work(*o));
-                if (done) return kOk;
-                print_error(name.c_str(), done.error());
-                return kFailed;
+                return exit_code(name.c_str(), in_one_line(work(*o)), print_error);
             };
         });
     };

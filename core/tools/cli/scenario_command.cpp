@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
 #include "config/document.hpp"
 #include "scenario/load.hpp"
@@ -15,10 +16,6 @@ struct ScenarioOptions {
     std::vector<std::string> files, plugin_dirs;
     std::string policy;
 };
-
-Result<host::Registry> plugins(const ScenarioOptions& o) {
-    return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
-}
 
 Result<scenario::Scenario> read(const std::string& file, const ScenarioOptions& o, const host::Registry& registry) {
     PB_TRY(config::Document document, config::load_document(file));
@@ -48,7 +45,7 @@ int run_file(const std::string& file, const ScenarioOptions& o, const host::Regi
 }
 
 int run(const ScenarioOptions& o) {
-    const auto registry = plugins(o);
+    const auto registry = registry_of(o.plugin_dirs);
     if (!registry) {
         print_error("patchbay scenario run", registry.error());
         return kFailed;
@@ -72,7 +69,7 @@ void add_scenario_command(Commands& commands) {
     CLI::App* run_app = app->add_subcommand("run", "Play scenario files; print the first difference of each");
     run_app->add_option("FILE", o->files, "scenario files")->required();
     run_app->add_option("--policy", o->policy, "a scheduler plugin in place of each file's `policy`");
-    run_app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    add_plugin_dirs(*run_app, o->plugin_dirs);
     run_app->footer(
         "A scenario is a list of steps: requests that are added, what the model is to have sampled, and what must be\n"
         "so. The engine that plays it is the one that serves; only the model is missing, so nothing is computed and\n"

@@ -11,6 +11,7 @@
 #include "cli/admin_flags.hpp"
 #include "cli/engine_flags.hpp"
 #include "cli/flag_checks.hpp"
+#include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
 #include "cli/supervise.hpp"
 #include "config/load.hpp"
@@ -34,10 +35,6 @@ struct ServeOptions {
     bool supervise = false;
     serve::SlotHistory::Choices choices; // of slots, in place of the configured ones
 };
-
-Result<host::Registry> registry_of(const ServeOptions& o) {
-    return host::Registry::open({o.plugin_dirs.begin(), o.plugin_dirs.end()});
-}
 
 // The default one is gone without where it cannot be had; check_usage() has looked at one that was named.
 void choose_admin_address(ServeOptions& o, const config::EngineConfig& config) {
@@ -79,7 +76,7 @@ Result<serve::ServedModel> served(const ServeOptions& o, const serve::ModelNames
 }
 
 Result<> run(ServeOptions& o) {
-    PB_TRY(const auto registry, registry_of(o));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     PB_TRY(auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
     serve::ModelNames names = o.names;
     put_back(o.choices, loaded.config, names);
@@ -117,10 +114,7 @@ Result<> run(ServeOptions& o) {
 }
 
 int run_to_end(ServeOptions& o) {
-    const Result<> done = run(o);
-    if (done) return kOk;
-    print_error("patchbay serve", done.error());
-    return kFailed;
+    return exit_code("patchbay serve", run(o), print_error);
 }
 
 // "trace.2.json" after the second restart: what the servers before it have written stays.
@@ -202,7 +196,7 @@ void add_serve_command(Commands& commands) {
     auto o = std::make_shared<ServeOptions>();
     app->add_option("--config", o->config_file, "engine YAML; the flags below override it")->check(CLI::ExistingFile);
     add_engine_flags(KeyFlags(*app, std::shared_ptr<config::Overrides>(o, &o->overrides)));
-    app->add_option("--plugin-dir", o->plugin_dirs, "folder with plugins, searched first")->allow_extra_args(false);
+    add_plugin_dirs(*app, o->plugin_dirs);
     app->add_option("--host", o->server.http.host, "address to listen on")->capture_default_str();
     app->add_option("--port", o->server.http.port, "port to listen on (0: any free one)")->capture_default_str();
     app->add_option("--allowed-origins", o->server.http.allowed_origins,
@@ -232,7 +226,7 @@ void add_serve_command(Commands& commands) {
     app->callback([&commands, o] {
         check_usage(*o);
         commands.parallel = [o]() -> Result<config::ParallelSettings> {
-            PB_TRY(const auto registry, registry_of(*o));
+            PB_TRY(const auto registry, registry_of(o->plugin_dirs));
             PB_TRY(const auto loaded, config::load_engine_config(o->config_file, registry, o->overrides));
             return loaded.config.parallel;
         };

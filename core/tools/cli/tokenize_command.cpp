@@ -91,10 +91,7 @@ void run(Commands& commands, CLI::App* app, const std::shared_ptr<TokenizeOption
         if (o->given && !o->file.empty())
             throw CLI::ValidationError("--file", "given beside an argument; only one of them can be the input");
         commands.chosen = [o, work, name] {
-            const Result<> done = in_one_line(work(*o));
-            if (done) return kOk;
-            print_error(name, done.error());
-            return kFailed;
+            return exit_code(name, in_one_line(work(*o)), print_error);
         };
     });
 }

@@ -27,10 +27,8 @@ int serve(parallel::Socket socket, const parallel::Hello& hello, const parallel:
     std::signal(SIGINT, SIG_IGN); // of a terminal: rank 0 decides what becomes of it
     std::signal(SIGPIPE, SIG_IGN); // of a rank that is gone, which rank 0 will name
     parallel::Spoke spoke(std::move(socket), hello, deadlines, [] { _exit(kFailed); });
-    const auto done = execution::serve_rank(spoke, hello.rank, hello.size);
-    if (done) return kOk;
-    print_error("patchbay: rank " + std::to_string(hello.rank), done.error());
-    return kFailed;
+    return exit_code("patchbay: rank " + std::to_string(hello.rank),
+                     execution::serve_rank(spoke, hello.rank, hello.size), print_error);
 }
 
 parallel::Hello hello_of(std::string job, uint32_t rank, uint32_t size) {

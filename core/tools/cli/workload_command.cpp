@@ -163,10 +163,7 @@ void add_workload_command(Commands& commands) {
     describe->add_flag("--json", o->json, "print JSON, with every quantile");
     describe->callback([&commands, o] {
         commands.chosen = [o] {
-            const Result<> done = in_one_line(describe_file(*o));
-            if (done) return kOk;
-            print_error("patchbay workload describe", done.error());
-            return kFailed;
+            return exit_code("patchbay workload describe", in_one_line(describe_file(*o)), print_error);
         };
     });
 }
