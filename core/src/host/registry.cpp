@@ -5,6 +5,7 @@
 
 #include "base/printable.hpp"
 #include "base/suggest.hpp"
+#include "base/words.hpp"
 #include "host/inner_devices.hpp"
 #include "host/library.hpp"
 #include "host/private_copy.hpp"
@@ -74,9 +75,7 @@ Result<const ComponentManifest*> Registry::find(std::string_view kind, std::stri
     if (known.empty())
         return fail(StatusCode::kNotFound, text + ": no " + std::string(kind) +
                     " is installed in the folders that `patchbay plugin list` names" + left_out);
-    std::string list;
-    for (const std::string& n : known) list += (list.empty() ? "" : ", ") + n;
-    return fail(StatusCode::kNotFound, text + " (there are: " + list + ")" + left_out);
+    return fail(StatusCode::kNotFound, text + " (there are: " + joined(known) + ")" + left_out);
 }
 
 const Manifest* Registry::plugin_of(const ComponentManifest& component) const {
@@ -95,11 +94,9 @@ Result<std::string> Registry::model_for(std::string_view architecture) const {
                 if (a == architecture) return c.name;
                 known.insert(a);
             }
-    std::string list;
-    for (const std::string& a : known) list += (list.empty() ? "" : ", ") + a;
     return fail(StatusCode::kUnsupported, "no model plugin serves architecture '" + printable(architecture) + "'" +
                 (architecture.empty() ? " (config.json has no 'architectures')" : "") +
-                " (there are: " + (list.empty() ? "none" : list) + ")" +
+                " (there are: " + (known.empty() ? "none" : joined({known.begin(), known.end()})) + ")" +
                 (found_.obstacles.empty() ? "" : "; left out: " + found_.obstacles.front().reason));
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/printable.hpp"
 #include "base/suggest.hpp"
+#include "base/words.hpp"
 #include "cli/report_command.hpp"
 
 namespace patchbay::cli {
@@ -23,12 +24,6 @@ using Replacements = std::map<std::string, std::string>; // "@name@" → what st
 constexpr const char* kForAll = "all";
 constexpr const char* kSource = "plugin";
 constexpr const char* kAbout = "about.md"; // becomes part of README.md
-
-std::string joined(const std::vector<std::string>& words) {
-    std::string out;
-    for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
-    return out;
-}
 
 std::vector<fs::path> entries_of(const fs::path& folder) {
     std::vector<fs::path> out;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/suggest.hpp"
+#include "base/words.hpp"
 
 namespace patchbay::cli {
 namespace {
@@ -34,12 +35,6 @@ std::string unknown_word(const CLI::App& app, const std::string& word) {
     return "unknown command '" + word + "'" + did_you_mean(word, commands);
 }
 
-std::string list_of(const std::vector<std::string>& names) {
-    std::string out;
-    for (size_t i = 0; i < names.size(); ++i) out += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
-    return out;
-}
-
 }  // namespace
 
 std::string command_name(const CLI::App& program) {
@@ -55,7 +50,7 @@ std::string usage_fault(const CLI::App& program, const CLI::ParseError& error) {
     // A word that nothing takes explains more than what is missing because of it.
     const std::vector<std::string> unknown = app.remaining(), commands = command_names(app);
     if (!unknown.empty()) return head + unknown_word(app, unknown.front());
-    if (!commands.empty()) return head + "no command, expected " + list_of(commands);
+    if (!commands.empty()) return head + "no command, expected " + listed(commands, " or ");
     std::string text = error.what();
     const auto letter = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
     if (text.size() > 1 && std::islower(letter(1))) text[0] = static_cast<char>(std::tolower(letter(0)));

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "base/words.hpp"
 #include "experiment/conclusion.hpp"
-#include "experiment/joined.hpp"
 
 namespace patchbay::experiment {
 

@@ -1,17 +1,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/words.hpp"
 #include "experiment/conclusion.hpp"
 
 namespace patchbay::experiment {
 namespace {
-
-std::string listed(const std::vector<std::string>& words) { // "a, b and c"
-    std::string out;
-    for (size_t i = 0; i < words.size(); ++i)
-        out += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
-    return out;
-}
 
 std::string with_unit(double value, const std::string& unit) {
     return shown(value) + (unit == "%" ? " %" : " " + unit);
@@ -69,7 +63,8 @@ struct Claiming {
             for (const size_t metric : q.primary)
                 if (metric != headline && verdict(v, metric) == verdict_wanted)
                     labels.push_back(m.list[metric].label);
-            if (!labels.empty()) out += (out.empty() ? "" : ", ") + std::string(word) + " in " + listed(labels);
+            if (labels.empty()) continue;
+            out += (out.empty() ? "" : ", ") + std::string(word) + " in " + listed(labels, " and ");
         }
         return out;
     }

@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "base/words.hpp"
 #include "experiment/counting_table.hpp"
-#include "experiment/joined.hpp"
 
 namespace patchbay::experiment {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "base/printable.hpp"
 #include "base/suggest.hpp"
+#include "base/words.hpp"
 #include "config/table.hpp"
-#include "experiment/joined.hpp"
 
 namespace patchbay::experiment {
 

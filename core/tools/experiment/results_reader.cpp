@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/suggest.hpp"
+#include "base/words.hpp"
 #include "experiment/results_store.hpp"
 
 namespace patchbay::experiment {
@@ -282,11 +283,8 @@ Result<> export_csv(const std::filesystem::path& file, const std::string& table,
     std::vector<std::string> tables;
     Query names(db, "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name");
     while (names.next()) tables.push_back(names.text(0));
-    if (std::find(tables.begin(), tables.end(), table) == tables.end()) {
-        std::string all;
-        for (const std::string& t : tables) all += (all.empty() ? "" : ", ") + t;
-        return fail("no table '" + table + "'" + did_you_mean(table, tables) + ", there are " + all);
-    }
+    if (std::find(tables.begin(), tables.end(), table) == tables.end())
+        return fail("no table '" + table + "'" + did_you_mean(table, tables) + ", there are " + joined(tables));
     Query rows(db, "SELECT * FROM \"" + table + "\""); // one of the names above
     const int columns = rows.statement() ? sqlite3_column_count(rows.statement()) : 0;
     for (int c = 0; c < columns; ++c) out << (c ? "," : "") << sqlite3_column_name(rows.statement(), c);

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/words.hpp"
 #include "config/check_file.hpp"
 #include "experiment/campaign.hpp"
 #include "experiment/capacity.hpp"
 #include "experiment/counted.hpp"
 #include "experiment/disturbance.hpp"
 #include "experiment/interruptible_clock.hpp"
-#include "experiment/joined.hpp"
 #include "experiment/outline.hpp"
 #include "experiment/overload.hpp"
 #include "experiment/portable_spec.hpp"

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/suggest.hpp"
+#include "base/words.hpp"
 #include "config/load.hpp"
 #include "experiment/capacity_table.hpp"
 #include "experiment/counting_table.hpp"
-#include "experiment/joined.hpp"
 #include "experiment/repeats_table.hpp"
 #include "experiment/path_key.hpp"
 #include "experiment/run_metrics.hpp"
