@@ -6,23 +6,14 @@
 
 #include "weights/convert.hpp"
 #include "weights/mx_numbers.hpp"
+#include "weights/raw_value.hpp"
 
 namespace patchbay::weights {
 namespace {
 
 uint8_t byte_at(const std::byte* at, int i) { return static_cast<uint8_t>(at[i]); }
 
-float f16_at(const std::byte* at) {
-    uint16_t bits;
-    std::memcpy(&bits, at, sizeof bits);
-    return f16_to_f32(bits);
-}
-
-uint32_t u32_at(const std::byte* at) {
-    uint32_t bits;
-    std::memcpy(&bits, at, sizeof bits);
-    return bits;
-}
+float f16_at(const std::byte* at) { return f16_to_f32(raw_value<uint16_t>(at)); }
 
 constexpr float kNoOffset = -0.0f;  // leaves zeros their sign
 
@@ -112,11 +103,11 @@ void decode_q4_1(const std::byte* block, float* out) {
 }
 
 void decode_q5_0(const std::byte* block, float* out) {
-    decode_32(block + 6, u32_at(block + 2), f16_at(block), 16, kNoOffset, out);
+    decode_32(block + 6, raw_value<uint32_t>(block + 2), f16_at(block), 16, kNoOffset, out);
 }
 
 void decode_q5_1(const std::byte* block, float* out) {
-    decode_32(block + 8, u32_at(block + 4), f16_at(block), 0, f16_at(block + 2), out);
+    decode_32(block + 8, raw_value<uint32_t>(block + 4), f16_at(block), 0, f16_at(block + 2), out);
 }
 
 void decode_q8_0(const std::byte* block, float* out) {
@@ -167,13 +158,13 @@ void unpack_q4_1(const std::byte* block, const BlockCodes& to) { // 0 … 15 bec
 }
 
 void unpack_q5_0(const std::byte* block, const BlockCodes& to) {
-    codes_32(block + 6, u32_at(block + 2), 16, to.codes);
+    codes_32(block + 6, raw_value<uint32_t>(block + 2), 16, to.codes);
     to.scales[0] = f16_at(block);
     to.offsets[0] = 0;
 }
 
 void unpack_q5_1(const std::byte* block, const BlockCodes& to) {
-    codes_32(block + 8, u32_at(block + 4), 0, to.codes);
+    codes_32(block + 8, raw_value<uint32_t>(block + 4), 0, to.codes);
     to.scales[0] = f16_at(block);
     to.offsets[0] = f16_at(block + 2);
 }

@@ -4,27 +4,22 @@
 #include <cstring>
 
 #include "patchbay/sdk/tensor.hpp"
+#include "weights/raw_value.hpp"
 
 namespace patchbay::weights {
 namespace {
-
-template <class T>
-T read(const std::byte* at) {
-    T value;
-    std::memcpy(&value, at, sizeof value);
-    return value;
-}
 
 template <class From, class Widen>
 void convert_from(const std::byte* source, pb_dtype to, std::byte* target, int64_t count, Widen widen) {
     if (to == PB_F32) {
         for (int64_t i = 0; i < count; ++i) {
-            const float value = widen(read<From>(source + i * static_cast<int64_t>(sizeof(From))));
+            const float value = widen(raw_value<From>(source + i * static_cast<int64_t>(sizeof(From))));
             std::memcpy(target + i * 4, &value, 4);
         }
     } else {
         for (int64_t i = 0; i < count; ++i) {
-            const uint16_t value = f32_to_bf16(widen(read<From>(source + i * static_cast<int64_t>(sizeof(From)))));
+            const From from = raw_value<From>(source + i * static_cast<int64_t>(sizeof(From)));
+            const uint16_t value = f32_to_bf16(widen(from));
             std::memcpy(target + i * 2, &value, 2);
         }
     }

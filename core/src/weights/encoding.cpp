@@ -14,32 +14,19 @@ namespace {
 
 void decode_block(Encoding encoding, const std::byte* block, float* out) {
     switch (encoding) {
-        case Encoding::kQ4_0:
-            return decode_q4_0(block, out);
-        case Encoding::kQ4_1:
-            return decode_q4_1(block, out);
-        case Encoding::kQ5_0:
-            return decode_q5_0(block, out);
-        case Encoding::kQ5_1:
-            return decode_q5_1(block, out);
-        case Encoding::kQ8_0:
-            return decode_q8_0(block, out);
-        case Encoding::kQ2_K:
-            return decode_q2_k(block, out);
-        case Encoding::kQ3_K:
-            return decode_q3_k(block, out);
-        case Encoding::kQ4_K:
-            return decode_q4_k(block, out);
-        case Encoding::kQ5_K:
-            return decode_q5_k(block, out);
-        case Encoding::kQ6_K:
-            return decode_q6_k(block, out);
-        case Encoding::kIQ4_NL:
-            return decode_iq4_nl(block, out);
-        case Encoding::kIQ4_XS:
-            return decode_iq4_xs(block, out);
-        case Encoding::kMXFP4:
-            return decode_mxfp4(block, out);
+        case Encoding::kQ4_0: return decode_q4_0(block, out);
+        case Encoding::kQ4_1: return decode_q4_1(block, out);
+        case Encoding::kQ5_0: return decode_q5_0(block, out);
+        case Encoding::kQ5_1: return decode_q5_1(block, out);
+        case Encoding::kQ8_0: return decode_q8_0(block, out);
+        case Encoding::kQ2_K: return decode_q2_k(block, out);
+        case Encoding::kQ3_K: return decode_q3_k(block, out);
+        case Encoding::kQ4_K: return decode_q4_k(block, out);
+        case Encoding::kQ5_K: return decode_q5_k(block, out);
+        case Encoding::kQ6_K: return decode_q6_k(block, out);
+        case Encoding::kIQ4_NL: return decode_iq4_nl(block, out);
+        case Encoding::kIQ4_XS: return decode_iq4_xs(block, out);
+        case Encoding::kMXFP4: return decode_mxfp4(block, out);
         default:
             return;  // plain
     }

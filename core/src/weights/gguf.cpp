@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "weights/raw_value.hpp"
+
 namespace patchbay::weights {
 namespace {
 
@@ -15,13 +17,6 @@ constexpr int kMaxNesting = 4;  // arrays in arrays
 uint64_t bytes_of(GgufType type) {
     static constexpr uint8_t kBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
     return kBytes[static_cast<size_t>(type)];
-}
-
-template <class T>
-T read(const std::byte* at) {
-    T value;
-    std::memcpy(&value, at, sizeof value);
-    return value;
 }
 
 class Cursor {
@@ -45,7 +40,7 @@ class Cursor {
     template <class T>
     Result<T> number(const char* what) {
         PB_TRY(const auto bytes, take(sizeof(T), what));
-        return read<T>(bytes.data());
+        return raw_value<T>(bytes.data());
     }
     Result<std::string> text(uint64_t most, const char* what) {
         PB_TRY(const uint64_t length, number<uint64_t>(what));

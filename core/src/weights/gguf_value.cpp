@@ -1,56 +1,41 @@
 // What a value of GGUF's metadata says, asked for by the type that is expected.
 #include <cstdint>
-#include <cstring>
 
 #include "weights/gguf.hpp"
+#include "weights/raw_value.hpp"
 
 namespace patchbay::weights {
 namespace {
-
-template <class T>
-T read(const std::byte* at) {
-    T value;
-    std::memcpy(&value, at, sizeof value);
-    return value;
-}
 
 bool is_number(GgufType t) { return t != GgufType::kBool && t != GgufType::kString && t != GgufType::kArray; }
 
 // at: one value of a type that is_number().
 double number_at(GgufType type, const std::byte* at) {
     switch (type) {
-        case GgufType::kU8:
-            return read<uint8_t>(at);
-        case GgufType::kI8:
-            return read<int8_t>(at);
-        case GgufType::kU16:
-            return read<uint16_t>(at);
-        case GgufType::kI16:
-            return read<int16_t>(at);
-        case GgufType::kU32:
-            return read<uint32_t>(at);
-        case GgufType::kI32:
-            return read<int32_t>(at);
-        case GgufType::kF32:
-            return read<float>(at);
-        case GgufType::kU64:
-            return static_cast<double>(read<uint64_t>(at));
-        case GgufType::kI64:
-            return static_cast<double>(read<int64_t>(at));
-        default:
-            return read<double>(at);
+        case GgufType::kU8: return raw_value<uint8_t>(at);
+        case GgufType::kI8: return raw_value<int8_t>(at);
+        case GgufType::kU16: return raw_value<uint16_t>(at);
+        case GgufType::kI16: return raw_value<int16_t>(at);
+        case GgufType::kU32: return raw_value<uint32_t>(at);
+        case GgufType::kI32: return raw_value<int32_t>(at);
+        case GgufType::kF32: return raw_value<float>(at);
+        case GgufType::kU64: return static_cast<double>(raw_value<uint64_t>(at));
+        case GgufType::kI64: return static_cast<double>(raw_value<int64_t>(at));
+        default: return raw_value<double>(at);
     }
 }
 
-std::string_view text_at(const std::byte* at) { return {reinterpret_cast<const char*>(at) + 8, read<uint64_t>(at)}; }
+std::string_view text_at(const std::byte* at) {
+    return {reinterpret_cast<const char*>(at) + 8, raw_value<uint64_t>(at)};
+}
 
 }  // namespace
 
 std::optional<int64_t> GgufValue::integer() const {
     if (count || !is_number(type) || type == GgufType::kF32 || type == GgufType::kF64) return std::nullopt;
-    if (type == GgufType::kI64) return read<int64_t>(bytes.data());
+    if (type == GgufType::kI64) return raw_value<int64_t>(bytes.data());
     if (type != GgufType::kU64) return static_cast<int64_t>(number_at(type, bytes.data()));  // of 32 bits: exact
-    const auto value = read<uint64_t>(bytes.data());
+    const auto value = raw_value<uint64_t>(bytes.data());
     if (value > INT64_MAX) return std::nullopt;
     return static_cast<int64_t>(value);
 }
