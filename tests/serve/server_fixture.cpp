@@ -117,8 +117,6 @@ std::string expected_text(const std::string& prompt, uint32_t max_tokens) {
     return plain.run(plain.add(plain.engine->tokenizer()->encode(prompt), greedy)).text;
 }
 
-Json event_json(const std::string& event) { return Json::parse(event); }
-
 std::vector<int> rest_of_ids(HttpClient& client) {
     std::vector<int> ids;
     while (const auto event = client.read_event()) {

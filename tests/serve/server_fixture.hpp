@@ -63,7 +63,6 @@ inline constexpr const char* kTemplate =
     "endif %}";
 
 std::string expected_text(const std::string& prompt, uint32_t max_tokens); // greedy, by a plain loop
-Json event_json(const std::string& event);
 std::vector<int> rest_of_ids(HttpClient&); // of a stream of completions with return_token_ids
 
 }  // namespace patchbay::serve::testing
