@@ -13,6 +13,7 @@
 #include <span>
 #include <sstream>
 
+#include "file_text.hpp"
 #include "paths.hpp"
 #include "pattern.hpp"
 #include "patchbay/abi/kinds.h"
@@ -216,9 +217,7 @@ std::map<std::string, std::vector<std::string>> declared() {
     std::map<std::string, std::vector<std::string>> out;
     std::string all;
     for (const std::string& file : headers()) {
-        std::stringstream body;
-        body << std::ifstream(kFolder + file).rdbuf();
-        std::string code = body.str();
+        std::string code = patchbay::file_text(kFolder + file);
         for (size_t from; (from = code.find("/*")) != std::string::npos;)
             code.erase(from, code.find("*/", from) + 2 - from);
         all += code;
@@ -259,9 +258,7 @@ TEST(Layout, CoversEveryFieldOfEveryStructOfTheHeaders) {
 // Text between the name of a struct's type and its first field: "[load] an element of params: one key …".
 std::string said_of(const std::string& type) {
     for (const std::string& file : headers()) {
-        std::stringstream body;
-        body << std::ifstream(kFolder + file).rdbuf();
-        const std::string code = body.str(), start = "typedef struct " + type + " {";
+        const std::string code = patchbay::file_text(kFolder + file), start = "typedef struct " + type + " {";
         if (const size_t from = code.find(start); from != std::string::npos)
             return code.substr(from + start.size(), code.find("*/", from) - from - start.size());
     }

@@ -2,11 +2,11 @@
 // layout test sees sizes and offsets only.
 #include <gmock/gmock.h>
 
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
 
+#include "file_text.hpp"
 #include "paths.hpp"
 #include "pattern.hpp"
 #include "patchbay/abi/kinds.h"
@@ -76,11 +76,9 @@ void add_released(Declared& out, const std::string& header) {
 Declared declared_in(const std::string& folder) {
     Declared out;
     for (const char* header : {"abi.h", "abi/tensor.h", "abi/services.h", "abi/scheduler.h", "abi/sampler.h"}) {
-        std::ifstream in(folder + "/patchbay/" + header);
-        EXPECT_TRUE(in) << folder << " has no " << header;
-        std::stringstream text;
-        text << in.rdbuf();
-        add_released(out, text.str());
+        const std::string text = file_text(folder + "/patchbay/" + header);
+        EXPECT_FALSE(text.empty()) << folder << " has no " << header;
+        add_released(out, text);
     }
     return out;
 }

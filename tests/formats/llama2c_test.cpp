@@ -14,6 +14,8 @@
 #include "engine/engine.hpp"
 #include "kv/kv_cache.hpp"
 #include "runner/model_runner.hpp"
+#include "must.hpp"
+#include "file_text.hpp"
 #include "paths.hpp"
 
 namespace patchbay {
@@ -21,12 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-template <class T>
-T must(Result<T> r) {
-    if (!r) throw std::runtime_error(r.error());
-    return *std::move(r);
-}
 
 class Llama2c : public ::testing::Test {
   protected:
@@ -43,8 +39,7 @@ class Llama2c : public ::testing::Test {
                                     (folder_ / "model").string() + "' " + options + " > '" +
                                     (folder_ / "log").string() + "' 2>&1";
         if (std::system(command.c_str()) == 0) return "";
-        std::ifstream in(folder_ / "log");
-        return std::string(std::istreambuf_iterator<char>(in), {});
+        return file_text(folder_ / "log");
     }
     std::vector<float> tensor(const std::string& name) const {
         const auto checkpoint = must(weights::Checkpoint::open(folder_ / "model"));

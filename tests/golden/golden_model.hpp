@@ -8,7 +8,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <stdexcept>
 
 #include "base/thread_pool.hpp"
 #include "host/registry.hpp"
@@ -16,18 +15,13 @@
 #include "runner/model_runner.hpp"
 #include "weights/loader.hpp"
 #include "weights/stored_head.hpp"
+#include "must.hpp"
 #include "paths.hpp"
 
 namespace patchbay::golden {
 
 using json = nlohmann::json;
 inline const std::string kGolden = std::string(kSourceDir) + "/tests/golden/";
-
-template <class T>
-T must(Result<T> r) {
-    if (!r) throw std::runtime_error(r.error());
-    return *std::move(r);
-}
 
 struct Setting {
     std::string name, attention, isa;

@@ -12,6 +12,7 @@
 #include "kv/kv_cache.hpp"
 #include "runner/model_runner.hpp"
 #include "weights/loader.hpp"
+#include "must.hpp"
 #include "paths.hpp"
 
 namespace patchbay {
@@ -20,12 +21,6 @@ namespace {
 using json = nlohmann::json;
 const std::string kGolden = std::string(kSourceDir) + "/tests/golden/";
 constexpr uint32_t kBlocks = 32, kBlock = 16, kPasses = 8, kRows = 64;
-
-template <class T>
-T must(Result<T> r) {
-    if (!r) throw std::runtime_error(r.error());
-    return *std::move(r);
-}
 
 class Head {
   public:

@@ -4,12 +4,12 @@
 
 #include <filesystem>
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <sstream>
 
 #include "conformance/check.hpp"
 #include "host/plugin_list.hpp"
+#include "file_text.hpp"
 #include "paths.hpp"
 #include "pattern.hpp"
 
@@ -21,11 +21,9 @@ using ::testing::HasSubstr;
 const fs::path kSource = kSourceDir;
 
 std::string read(const fs::path& file) {
-    std::ifstream in(file);
-    std::stringstream text;
-    text << in.rdbuf();
-    EXPECT_TRUE(in) << file;
-    return text.str();
+    const std::string text = file_text(file);
+    EXPECT_FALSE(text.empty()) << file;
+    return text;
 }
 
 std::string page_of(const std::string& kind) { return read(kSource / "docs/plugins" / (kind + ".md")); }

@@ -1,20 +1,15 @@
 #include "tree.hpp"
+#include "file_text.hpp"
 #include "paths.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <sstream>
 
 namespace patchbay::tidy {
 
 namespace fs = std::filesystem;
 
-std::string read(const fs::path& file) {
-    std::ifstream in(file);
-    std::stringstream text;
-    text << in.rdbuf();
-    return text.str();
-}
+std::string read(const fs::path& file) { return file_text(file); }
 
 const std::vector<SourceText>& sources() {
     static const std::vector<SourceText> all = [] {

@@ -15,6 +15,7 @@
 
 #include "config/load.hpp"
 #include "engine/metrics/engine_metrics.hpp"
+#include "must.hpp"
 #include "paths.hpp"
 #include "serve/load_client.hpp"
 #include "serve/server.hpp"
@@ -26,12 +27,6 @@ namespace {
 
 using Json = nlohmann::json;
 constexpr uint32_t kStreams = 64, kTokens = 128, kRounds = 5, kFirstTokens = 200;
-
-template <class T>
-T must(Result<T> result) {
-    if (!result) throw std::runtime_error(result.error());
-    return *std::move(result);
-}
 
 double seconds(const timespec& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9; }
 double cpu(clockid_t which) {

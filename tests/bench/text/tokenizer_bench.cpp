@@ -5,10 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "text/tokenizer.hpp"
+#include "file_text.hpp"
 #include "paths.hpp"
 
 namespace {
@@ -23,17 +22,12 @@ fs::path test_data() {
     return given ? fs::path(given) : kSource / ".." / "shared" / "data";
 }
 
-std::string content(const fs::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
 std::string prose() {
-    if (const std::string books = content(test_data() / "text" / "childrens_classics.txt"); !books.empty())
+    if (const std::string books = patchbay::file_text(test_data() / "text" / "childrens_classics.txt"); !books.empty())
         return books;
     std::string papers;
     for (const auto& entry : fs::directory_iterator(kSource / "docs"))
-        if (entry.path().extension() == ".md") papers += content(entry.path());
+        if (entry.path().extension() == ".md") papers += patchbay::file_text(entry.path());
     std::string out;
     while (out.size() < 5'000'000) out += papers;
     return out;

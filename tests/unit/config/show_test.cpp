@@ -1,9 +1,8 @@
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "config/check_file.hpp"
 #include "unit/config/config_fixture.hpp"
+#include "file_text.hpp"
 #include "paths.hpp"
 
 namespace patchbay::config {
@@ -155,10 +154,8 @@ std::string rows(const std::vector<KeyInfo>& keys, const std::string& prefix) {
 }
 
 TEST_F(Show, the_documentation_has_a_row_of_every_key) {
-    std::ifstream in(std::string(kSourceDir) + "/docs/configuration.md");
-    std::stringstream page;
-    page << in.rdbuf();
-    EXPECT_TRUE(page.str().find(rows(engine_config_table(registry()).keys(), "")) != std::string::npos)
+    const std::string page = file_text(std::string(kSourceDir) + "/docs/configuration.md");
+    EXPECT_TRUE(page.find(rows(engine_config_table(registry()).keys(), "")) != std::string::npos)
         << "docs/configuration.md should hold exactly these rows:\n"
         << rows(engine_config_table(registry()).keys(), "");
 }

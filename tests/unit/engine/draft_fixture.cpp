@@ -76,6 +76,15 @@ void expect_same_texts(const Ran& with, const Ran& without, const std::string& w
     }
 }
 
+Ran expect_unchanged(const config::EngineConfig& c, const std::vector<Case>& all, const Ran& without,
+                     const std::string& what) {
+    Ran with = run(c, all);
+    expect_same_texts(with, without, what);
+    EXPECT_GT(with.accepted, 0u) << what;
+    EXPECT_LT(with.accepted, with.drafted) << what << ": nothing was ever rejected";
+    return with;
+}
+
 config::EngineConfig short_of_pages(config::EngineConfig c, uint32_t pages) {
     c.engine.num_blocks = pages;
     c.engine.max_model_len = 136;

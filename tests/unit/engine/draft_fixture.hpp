@@ -27,6 +27,9 @@ struct Ran {
 
 Ran run(const config::EngineConfig&, const std::vector<Case>&); // expects that nothing is left over, and no fault
 void expect_same_texts(const Ran& with, const Ran& without, const std::string& what);
+// Runs, and expects drafts, some right and some wrong, that change no text.
+Ran expect_unchanged(const config::EngineConfig&, const std::vector<Case>&, const Ran& without,
+                     const std::string& what);
 std::string refusal(const config::EngineConfig&); // empty: the engine was created
 
 }  // namespace patchbay::engine::testing

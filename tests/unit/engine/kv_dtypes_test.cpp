@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "unit/engine/engine_fixture.hpp"
+#include "unit/engine/draft_fixture.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
@@ -22,12 +22,6 @@ config::EngineConfig with(KvDType kv, std::vector<config::KvDTypeOfLayers> layer
 
 // A layer's in a page, as `reference` lays it: no groups of tokens that are filled up.
 uint64_t layer_bytes(uint64_t row) { return kTokensAPage * kRows * row; }
-
-std::string refusal(const config::EngineConfig& c) {
-    VirtualClock clock;
-    const auto made = Engine::create(c, registry(), clock);
-    return made ? "" : made.error();
-}
 
 // After each of some prompts, the logprobs of the five most likely next tokens.
 std::vector<double> logprobs(const config::EngineConfig& c) {

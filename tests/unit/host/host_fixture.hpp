@@ -5,13 +5,13 @@
 
 #include <filesystem>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 #include "base/result.hpp"
 #include "host/component.hpp"
 #include "host/library.hpp"
 #include "host/manifest.hpp"
+#include "must.hpp"
 
 namespace patchbay::host {
 
@@ -42,12 +42,6 @@ class Variable {
     const char* name_;
     std::optional<std::string> before_;
 };
-
-template <class T>
-T must(Result<T> r) {
-    if (!r) throw std::runtime_error(r.error());
-    return *std::move(r);
-}
 
 template <class T>
 std::string error_of(const Result<T>& r) {

@@ -5,23 +5,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <regex>
-#include <sstream>
 
 #include "metrics/scrape.hpp"
 #include "metrics/server.hpp"
+#include "file_text.hpp"
 #include "paths.hpp"
 
 namespace patchbay::metrics {
 namespace {
-
-std::string read(const std::string& path) {
-    std::ifstream in(path);
-    std::stringstream text;
-    text << in.rdbuf();
-    return text.str();
-}
 
 int connected_to(uint16_t port) {
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -45,7 +37,7 @@ std::string http_get(uint16_t port, const std::string& path) {
 }
 
 TEST(Metrics, TheCompiledCatalogueIsTheFile) {
-    EXPECT_EQ(catalogue_yaml(), read(std::string(kSourceDir) + "/metrics/metrics.yaml"));
+    EXPECT_EQ(catalogue_yaml(), file_text(std::string(kSourceDir) + "/metrics/metrics.yaml"));
 }
 
 TEST(Metrics, EveryNameFollowsPrometheusPractice) {
@@ -59,7 +51,7 @@ TEST(Metrics, EveryNameFollowsPrometheusPractice) {
 }
 
 TEST(Metrics, DocsNameEveryMetricAndNoOther) {
-    const std::string docs = read(std::string(kSourceDir) + "/docs/metrics.md");
+    const std::string docs = file_text(std::string(kSourceDir) + "/docs/metrics.md");
     for (const Entry& e : parse_catalogue(catalogue_yaml())) {
         std::string labels;
         for (const std::string& l : e.labels) labels += (labels.empty() ? " " : ", ") + l;
@@ -128,8 +120,7 @@ TEST(Metrics, HistogramsTellWhatSmallModelsLongQueuesAndLongPromptsTake) {
 }
 
 TEST(Metrics, AScrapeHasNothingThatIsNotDocumented) {
-    std::ifstream page(std::string(kSourceDir) + "/docs/metrics.md");
-    const std::string documented{std::istreambuf_iterator<char>(page), {}};
+    const std::string documented = file_text(std::string(kSourceDir) + "/docs/metrics.md");
     Metrics m;
     m.counter("patchbay_steps_total").Increment();
     const Server server(0, m);

@@ -11,6 +11,7 @@
 #include "engine/engine.hpp"
 #include "execution/load_model.hpp"
 #include "parallel/world.hpp"
+#include "must.hpp"
 #include "paths.hpp"
 
 namespace patchbay::engine {
@@ -19,12 +20,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-template <class T>
-T must(Result<T> r) {
-    if (!r) throw std::runtime_error(r.error());
-    return *std::move(r);
-}
 
 const host::Registry& registry() {
     static const host::Registry all =

@@ -13,16 +13,11 @@
 #include "runner/model_runner.hpp"
 #include "runner/ranks.hpp"
 #include "weights/loader.hpp"
+#include "must.hpp"
 #include "paths.hpp"
 
 namespace patchbay {
 namespace {
-
-template <class T>
-T must(Result<T> r) {
-    if (!r) throw std::runtime_error(r.error());
-    return *std::move(r);
-}
 
 const host::Registry& registry() {
     static const host::Registry all =

@@ -27,6 +27,7 @@
 #include "../plugins/model/smollm3/keys.hpp"
 #include "../plugins/model/stablelm/keys.hpp"
 #include "../plugins/model/starcoder2/keys.hpp"
+#include "file_text.hpp"
 #include "paths.hpp"
 
 namespace patchbay::policies {
@@ -132,10 +133,8 @@ std::string page() {
 TEST(ConfigKeysPage, SaysWhatTheTablesSay) {
     const std::string file = std::string(kSourceDir) + "/docs/config-keys.md";
     if (std::getenv("PATCHBAY_WRITE_PAGES")) std::ofstream(file) << page();
-    std::ifstream in(file);
-    std::ostringstream text;
-    text << in.rdbuf();
-    EXPECT_EQ(text.str(), page()) << "PATCHBAY_WRITE_PAGES=1 test_policies --gtest_filter=ConfigKeysPage.* writes it";
+    EXPECT_EQ(file_text(file), page())
+        << "PATCHBAY_WRITE_PAGES=1 test_policies --gtest_filter=ConfigKeysPage.* writes it";
 }
 
 }  // namespace

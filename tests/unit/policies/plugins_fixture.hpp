@@ -3,22 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <stdexcept>
 #include <vector>
 
 #include "base/thread_pool.hpp"
 #include "host/registry.hpp"
+#include "must.hpp"
 
 namespace patchbay::policies {
 
 const host::Registry& registry();
 const host::Services& services();
-
-template <class T>
-T must(Result<T> r) {
-    if (!r) throw std::runtime_error(r.error());
-    return *std::move(r);
-}
 
 struct Planned {
     std::map<uint64_t, uint32_t> tokens; // by id

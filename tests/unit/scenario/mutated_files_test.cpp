@@ -2,12 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "patchbay/sdk/philox.hpp"
 #include "scenario/load.hpp"
 #include "scenario/play.hpp"
+#include "file_text.hpp"
 #include "paths.hpp"
 
 namespace patchbay::scenario {
@@ -36,9 +35,7 @@ TEST(MutatedScenarios, AreRefusedOrPlayed) {
     size_t refused = 0, played = 0, differed = 0;
     for (const auto& entry : std::filesystem::directory_iterator(std::string(kSourceDir) + "/tests/scenarios")) {
         if (entry.path().extension() != ".yaml") continue;
-        std::stringstream read;
-        read << std::ifstream(entry.path()).rdbuf();
-        const std::string text = read.str();
+        const std::string text = file_text(entry.path());
         file_number += 1;
         for (uint64_t round = 0; round < 6; ++round) {
             const std::string mutated = mutate(text, draw(file_number, round, Stream::kSample, 0));

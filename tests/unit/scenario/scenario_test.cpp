@@ -1,11 +1,10 @@
 // Scenario files: the faults of invalid files, and that each kind of expectation can fail.
 #include <gmock/gmock.h>
 
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "played.hpp"
+#include "file_text.hpp"
 
 namespace patchbay::scenario {
 namespace {
@@ -164,18 +163,14 @@ TEST(ScenarioDifference, IsMoreWorkThanAFileMayMakeOfExpectations) {
 }
 
 TEST(ScenarioFile, ItsSchemaIsTheOneInTheDocumentation) {
-    std::ifstream file(std::string(kSourceDir) + "/docs/scenario.schema.json");
-    std::stringstream text;
-    text << file.rdbuf();
-    EXPECT_EQ(text.str(), json_schema() + "\n") << "patchbay scenario schema > docs/scenario.schema.json";
+    EXPECT_EQ(file_text(std::string(kSourceDir) + "/docs/scenario.schema.json"), json_schema() + "\n")
+        << "patchbay scenario schema > docs/scenario.schema.json";
 }
 
 TEST(ScenarioFile, EverySubjectIsDocumented) {
-    std::ifstream file(std::string(kSourceDir) + "/docs/scenarios.md");
-    std::stringstream text;
-    text << file.rdbuf();
+    const std::string page = file_text(std::string(kSourceDir) + "/docs/scenarios.md");
     for (const SubjectInfo& s : subjects())
-        EXPECT_THAT(text.str(), HasSubstr("| `" + std::string(s.name) + "` |")) << s.description;
+        EXPECT_THAT(page, HasSubstr("| `" + std::string(s.name) + "` |")) << s.description;
 }
 
 // ---- what differs -------------------------------------------------------------------------------

@@ -4,13 +4,13 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "text/characters.hpp"
 #include "text/sentencepiece_tokenizer.hpp"
 #include "text/tokenizer_json.hpp"
+#include "file_text.hpp"
 #include "paths.hpp"
 
 namespace patchbay::text {
@@ -24,11 +24,6 @@ fs::path fixtures() { // another folder: for a longer comparison by hand
     return given ? fs::path(given) : fs::path(kSourceDir) / "tests" / "unit" / "text" / "fixtures";
 }
 
-std::string content(const fs::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
 std::vector<std::string> names() {
     std::vector<std::string> out;
     for (const auto& entry : fs::directory_iterator(fixtures()))
@@ -39,7 +34,7 @@ std::vector<std::string> names() {
 
 Result<std::shared_ptr<const Tokenizer>> build(const json& fixture) {
     if (fixture.contains("tokenizer")) return tokenizer_from_json(fixture["tokenizer"], json::object(), "fixture");
-    PB_TRY(const auto model, parse_sentencepiece(content(fixtures() / fixture["model"].get<std::string>())));
+    PB_TRY(const auto model, parse_sentencepiece(file_text(fixtures() / fixture["model"].get<std::string>())));
     return sentencepiece_tokenizer(model, json::object(), "fixture");
 }
 
@@ -53,7 +48,7 @@ std::string streamed(const std::shared_ptr<const Tokenizer>& tokenizer, const st
 class ReferenceFixtures : public testing::TestWithParam<std::string> {};
 
 TEST_P(ReferenceFixtures, give_the_ids_and_texts_of_the_reference_implementation) {
-    const json fixture = json::parse(content(fixtures() / (GetParam() + ".json")));
+    const json fixture = json::parse(file_text(fixtures() / (GetParam() + ".json")));
     const auto tokenizer = build(fixture);
     ASSERT_TRUE(tokenizer) << tokenizer.error();
     ASSERT_GE(fixture["cases"].size(), 30u);
@@ -83,7 +78,7 @@ std::string random_text(std::mt19937& random) { // any character but surrogates
 TEST(Fixtures, of_byte_level_vocabularies_give_back_any_text) {
     std::mt19937 random(29);
     for (const char* name : {"gpt2", "llama3", "contiguous"}) {
-        const auto tokenizer = build(json::parse(content(fixtures() / (std::string(name) + ".json"))));
+        const auto tokenizer = build(json::parse(file_text(fixtures() / (std::string(name) + ".json"))));
         ASSERT_TRUE(tokenizer) << tokenizer.error();
         for (int round = 0; round < 1000; ++round) {
             const std::string text = random_text(random);

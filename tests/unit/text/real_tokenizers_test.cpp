@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "text/tokenizer.hpp"
+#include "file_text.hpp"
 #include "paths.hpp"
 
 namespace patchbay::text {
@@ -23,11 +24,6 @@ fs::path test_data() {
     return given ? fs::path(given) : fs::path(kSourceDir) / ".." / "shared" / "data";
 }
 
-std::string content(const fs::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
 struct Vector {
     std::string text;
     std::vector<TokenId> ids;
@@ -35,8 +31,8 @@ struct Vector {
 
 // vectors.inp: texts parted by a line of its own; vectors.out: a line of ids for each.
 std::vector<Vector> vectors(const fs::path& folder) {
-    const std::string texts = content(folder / "vectors.inp"), bar = "\n__ggml_vocab_test__\n";
-    std::istringstream lines(content(folder / "vectors.out"));
+    const std::string texts = file_text(folder / "vectors.inp"), bar = "\n__ggml_vocab_test__\n";
+    std::istringstream lines(file_text(folder / "vectors.out"));
     std::vector<Vector> out;
     for (size_t from = 0; from < texts.size();) {
         const size_t end = std::min(texts.find(bar, from), texts.size());
@@ -72,7 +68,7 @@ TEST(RealTokenizers, mistral_gives_the_published_ids_and_texts) {
     if (!fs::exists(folder)) GTEST_SKIP() << "no " << folder << "; set PATCHBAY_TEST_DATA";
     const auto tokenizer = Tokenizer::load(folder);
     ASSERT_TRUE(tokenizer) << tokenizer.error();
-    const auto published = nlohmann::json::parse(content(folder / "encodings.json"));
+    const auto published = nlohmann::json::parse(file_text(folder / "encodings.json"));
     ASSERT_GE(published["entries"].size(), 40u);
     for (const auto& entry : published["entries"]) {
         const auto ids = entry["ids_special"].get<std::vector<TokenId>>();
@@ -89,7 +85,7 @@ TEST(RealTokenizers, a_whole_library_of_prose_comes_back_as_it_was) {
     if (!fs::exists(file) || !fs::exists(folder)) GTEST_SKIP() << "no " << file << "; set PATCHBAY_TEST_DATA";
     const auto tokenizer = Tokenizer::load(folder);
     ASSERT_TRUE(tokenizer) << tokenizer.error();
-    std::string text = content(file), joined;
+    std::string text = file_text(file), joined;
     for (const TokenId id : (*tokenizer)->encode(text)) joined += (*tokenizer)->token_bytes(id);
     EXPECT_EQ(joined, text);
 }
