@@ -57,6 +57,13 @@ void sort_by_keys(Budget& budget, Keyed& all, bool reverse) {
     });
 }
 
+Value in_order(Budget& budget, Keyed all, bool reverse) {
+    sort_by_keys(budget, all, reverse);
+    Values out;
+    for (auto& [key, value] : all) out.push_back(std::move(value));
+    return Value::list(std::move(out));
+}
+
 Value extreme(Budget& budget, const Value& v, const Read& a, bool largest) {
     const bool case_sensitive = a.flag(0, "case_sensitive", false);
     const Value* attribute = a.find(1, "attribute");
@@ -78,10 +85,7 @@ Value sorted_members(Budget& budget, const Value& v, const ArgumentReader& a) {
     Keyed all;
     for (const auto& [key, value] : v.dict()->items)
         all.emplace_back(key_of(budget, by_value ? value : key, nullptr, case_sensitive), Value::tuple({key, value}));
-    sort_by_keys(budget, all, reverse);
-    Values out;
-    for (auto& [key, value] : all) out.push_back(std::move(value));
-    return Value::list(std::move(out));
+    return in_order(budget, std::move(all), reverse);
 }
 
 Value sorted(Budget& budget, const Value& v, const ArgumentReader& a) {
@@ -100,10 +104,7 @@ Value sorted(Budget& budget, const Value& v, const ArgumentReader& a) {
         Value key = paths.empty() ? key_of(budget, part, attribute, case_sensitive) : Value::list(std::move(keys));
         all.emplace_back(std::move(key), std::move(part));
     }
-    sort_by_keys(budget, all, reverse);
-    Values out;
-    for (auto& [key, value] : all) out.push_back(std::move(value));
-    return Value::list(std::move(out));
+    return in_order(budget, std::move(all), reverse);
 }
 
 Value grouped(Budget& budget, const Value& v, const ArgumentReader& a) {
