@@ -95,137 +95,108 @@ class FrameWriter {
 
 bool write_all(int fd, std::string_view bytes); // of a socket; false: the other end is gone
 
-template <class A>
-void fields(A& a, config::Origin& o) {
+void fields(auto& a, config::Origin& o) {
     std::string name = o.name ? *o.name : "";
     a(o.kind, name, o.line, o.column);
     o.name = std::make_shared<const std::string>(std::move(name));
 }
-template <class A>
-void fields(A& a, Job& j) {
+void fields(auto& a, Job& j) {
     a(j.trial, j.quality, j.spec_yaml, j.name, j.plugin_dirs, j.variant, j.repeat, j.attempt, j.rate, j.simulated,
       j.with_text, j.inputs, j.max_model_len, j.vocab_size, j.wants_metrics, j.is_steady, j.swaps, j.trace_file,
       j.control.address, j.control.token_file);
 }
-template <class A>
-void fields(A& a, host::Identity& i) {
+void fields(auto& a, host::Identity& i) {
     a(i.kind, i.name, i.version, i.sha256, i.build, i.path);
 }
-template <class A>
-void fields(A& a, host::SwapRecord& s) {
+void fields(auto& a, host::SwapRecord& s) {
     a(s.kind, s.transaction, s.from, s.to, s.state, s.phase, s.reason, s.step, s.time_ns, s.pause_ns, s.end_step,
       s.after_calls);
 }
-template <class A>
-void fields(A& a, runner::CallTimes& t) {
+void fields(auto& a, runner::CallTimes& t) {
     a(t.model_forward, t.attention_plan, t.attention_append, t.attention_run, t.device_begin, t.device_launch,
       t.device_end, t.sampler);
 }
-template <class A>
-void fields(A& a, engine::LogitsStatistics& s) {
+void fields(auto& a, engine::LogitsStatistics& s) {
     a(s.entropy, s.max_logit, s.first_share);
 }
-template <class A>
-void fields(A& a, engine::RequestOutput& o) { // without what only people read
+void fields(auto& a, engine::RequestOutput& o) { // without what only people read
     a(o.id, o.index, o.tokens, o.finish, o.time_ns, o.logits, o.cached_tokens, o.preemptions, o.first_scheduled_ns);
 }
-template <class A>
-void fields(A& a, engine::ModelFacts& f) { // without its work
+void fields(auto& a, engine::ModelFacts& f) { // without its work
     a(f.architecture, f.identity, f.weight_dtype, f.dtype, f.vocab_size, f.hidden_size, f.weight_bytes);
 }
-template <class A>
-void fields(A& a, engine::KvFacts& f) {
+void fields(auto& a, engine::KvFacts& f) {
     a(f.num_blocks, f.block_size, f.groups, f.state_groups, f.bytes, f.page_bytes, f.swap_pages, f.padding,
       f.prefix_caching, f.dtype, f.layout, f.watermark);
 }
-template <class A>
-void fields(A& a, engine::GraphFacts& f) {
+void fields(auto& a, engine::GraphFacts& f) {
     a(f.count, f.bytes, f.capture_ns);
 }
-template <class A>
-void fields(A& a, engine::DraftFacts& f) {
+void fields(auto& a, engine::DraftFacts& f) {
     a(f.model, f.weight_bytes);
 }
-template <class A>
-void fields(A& a, engine::EngineFacts& f) {
+void fields(auto& a, engine::EngineFacts& f) {
     a(f.model, f.kv, f.graphs, f.draft, f.max_model_len, f.threads, f.device_name, f.isa, f.load_ns, f.plugins,
       f.ranks, f.tensor_parallel_size, f.synthetic_acceptance, f.simulated);
 }
-template <class A>
-void fields(A& a, LoadedParts& p) {
+void fields(auto& a, LoadedParts& p) {
     a(p.facts, p.brought_in);
 }
-template <class A>
-void fields(A& a, engine::ScheduledWork& w) {
+void fields(auto& a, engine::ScheduledWork& w) {
     a(w.scheduled_seqs, w.scheduled_tokens, w.prefill_tokens, w.decode_tokens, w.sampled_tokens, w.admitted,
       w.finished, w.trimmed, w.forked);
 }
-template <class A>
-void fields(A& a, engine::QueueReport& q) {
+void fields(auto& a, engine::QueueReport& q) {
     a(q.running_requests, q.waiting_requests, q.waiting_tokens, q.oldest_wait_ns);
 }
-template <class A>
-void fields(A& a, engine::KvReport& k) {
+void fields(auto& a, engine::KvReport& k) {
     a(k.total_pages, k.used_pages, k.cached_pages, k.group_pages, k.token_slots, k.empty_slots,
       k.prefix_query_tokens, k.prefix_hit_tokens, k.evicted_pages, k.chosen_evictions, k.copied_pages,
       k.residencies_ns, k.watermark);
 }
-template <class A>
-void fields(A& a, engine::PreemptionReport& p) {
+void fields(auto& a, engine::PreemptionReport& p) {
     a(p.preemptions, p.preempted_for_memory, p.preempted_tokens, p.swapped_out, p.swapped_in, p.pages_to_host,
       p.pages_to_device, p.swap_fallbacks, p.swap_pages, p.used_swap_pages, p.host_page_ns, p.token_ns);
 }
-template <class A>
-void fields(A& a, engine::DraftReport& d) {
+void fields(auto& a, engine::DraftReport& d) {
     a(d.drafted_tokens, d.accepted_tokens, d.drafted_at, d.accepted_at, d.branches, d.dropped_branches,
       d.branch_tokens, d.length, d.passes, d.pass_tokens, d.pass_ns);
 }
-template <class A>
-void fields(A& a, engine::GrammarReport& g) {
+void fields(auto& a, engine::GrammarReport& g) {
     a(g.masks, g.cut_drafts, g.mask_ns, g.compiled, g.cached, g.refused, g.compile_ns);
 }
-template <class A>
-void fields(A& a, engine::CallReport& c) {
+void fields(auto& a, engine::CallReport& c) {
     a(c.plan_ns, c.sample_ns, c.propose_ns, c.kv_update_ns, c.kv_choose_ns, c.forward, c.plan_faults,
       c.sampler_faults, c.proposer_faults, c.kv_policy_faults, c.plan_breaches, c.sampler_breaches,
       c.proposer_breaches, c.kv_policy_breaches);
 }
-template <class A>
-void fields(A& a, engine::GraphReport& g) {
+void fields(auto& a, engine::GraphReport& g) {
     a(g.replayed, g.miss, g.size, g.padded_tokens, g.capture_ns, g.captured, g.bytes);
 }
-template <class A>
-void fields(A& a, engine::StepReport& r) {
+void fields(auto& a, engine::StepReport& r) {
     a(r.step, r.start_ns, r.end_ns, r.phase_ns, r.sync_reason, r.broadcast_bytes, r.broadcast_ns, r.work,
       r.queues, r.kv, r.preemption, r.drafts, r.grammars, r.calls, r.graph, r.swaps);
 }
-template <class A>
-void fields(A& a, RequestRecord& r) {
+void fields(auto& a, RequestRecord& r) {
     a(r.arrival_ns, r.first_scheduled_ns, r.finish_ns, r.token_ns, r.output, r.others, r.prompt_tokens,
       r.cached_tokens, r.preemptions, r.deadline_ns, r.tenant, r.priority, r.label, r.finish, r.error);
 }
-template <class A>
-void fields(A& a, NumberedRequest& r) {
+void fields(auto& a, NumberedRequest& r) {
     a(r.number, r.request);
 }
-template <class A>
-void fields(A& a, Rows& r) {
+void fields(auto& a, Rows& r) {
     a(r.steps, r.requests);
 }
-template <class A>
-void fields(A& a, CpuUse& c) {
+void fields(auto& a, CpuUse& c) {
     a(c.steal, c.others, c.load_average, c.mhz);
 }
-template <class A>
-void fields(A& a, SwapOutcome& s) {
+void fields(auto& a, SwapOutcome& s) {
     a(s.record, s.task);
 }
-template <class A>
-void fields(A& a, NamedNumber& n) {
+void fields(auto& a, NamedNumber& n) {
     a(n.name, n.value);
 }
-template <class A>
-void fields(A& a, RunRecord& r) {
+void fields(auto& a, RunRecord& r) {
     a(r.variant, r.repeat, r.position, r.attempt, r.rate, r.cpu_use, r.started, r.duration_ns, r.end, r.faults,
       r.requests, r.steps, r.swaps, r.numbers);
 }
