@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "serve/generation_request.hpp"
@@ -15,10 +16,10 @@ serve::ServedModel model() {
     serve::ServedModel out;
     out.names = {"demo"};
     out.max_model_len = 512;
-    const auto made = text::parse_tokenizer(R"({
+    const auto made = text::tokenizer_from_json(nlohmann::json::parse(R"({
         "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "<": 3, ">": 4, "Ġ": 5}, "merges": ["a b"]},
-        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "decoder": {"type": "ByteLevel"}})",
-                                            "", "fixed");
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "decoder": {"type": "ByteLevel"}})"),
+                                                {}, "fixed");
     if (!made) std::abort();
     out.tokenizer = *made;
     out.vocab_size = 6;

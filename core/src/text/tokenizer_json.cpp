@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/json_file.hpp"
 #include "text/json_fields.hpp"
 #include "text/model_json.hpp"
 #include "text/pipeline_tokenizer.hpp"
@@ -41,16 +40,6 @@ Result<std::shared_ptr<const Tokenizer>> tokenizer_from_json(const json& tokeniz
     auto built = build(tokenizer, config);
     if (!built) return fail("the tokenizer of " + where + ": " + built.error());
     return built;
-}
-
-Result<std::shared_ptr<const Tokenizer>> parse_tokenizer(std::string_view tokenizer, std::string_view config,
-                                                         const std::string& where) {
-    PB_TRY(const json value, parse_json(tokenizer, where + "/tokenizer.json"));
-    json settings;
-    if (!config.empty()) {
-        PB_TRY(settings, parse_json(config, where + "/tokenizer_config.json"));
-    }
-    return tokenizer_from_json(value, settings, where);
 }
 
 }  // namespace patchbay::text

@@ -4,7 +4,6 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <string_view>
 
 #include "base/result.hpp"
 #include "text/tokenizer.hpp"
@@ -13,8 +12,6 @@ namespace patchbay::text {
 
 // config: tokenizer_config.json (which tokens begin and end a text), or empty; an eos_token_id in it counts where it
 // has no eos_token. where: the folder, for errors.
-Result<std::shared_ptr<const Tokenizer>> parse_tokenizer(std::string_view tokenizer, std::string_view config,
-                                                         const std::string& where);
 Result<std::shared_ptr<const Tokenizer>> tokenizer_from_json(const nlohmann::json& tokenizer,
                                                              const nlohmann::json& config, const std::string& where);
 

@@ -222,15 +222,5 @@ TEST(Tokenizer, refuses_ids_that_clash_or_are_out_of_range) {
                 HasSubstr("longer than 1024"));
 }
 
-TEST(Tokenizer, says_where_its_json_is_broken) {
-    const auto made = parse_tokenizer("{\"model\":\n {\"type\" \"BPE\"}}", "", "folder");
-    ASSERT_FALSE(made);
-    EXPECT_THAT(made.error(), HasSubstr("folder/tokenizer.json:2:"));
-    EXPECT_THAT(made.error(), HasSubstr("invalid JSON: syntax error"));
-    const auto deep = parse_tokenizer(std::string(100000, '['), "", "folder");
-    ASSERT_FALSE(deep);
-    EXPECT_THAT(deep.error(), HasSubstr("nested more than 64 levels"));
-}
-
 }  // namespace
 }  // namespace patchbay::text
