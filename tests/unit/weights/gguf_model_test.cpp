@@ -58,6 +58,24 @@ TEST(GgufBlocks, mean_what_the_formats_own_package_says_bit_for_bit) {
     EXPECT_EQ(expect_what_the_package_says("mxfp4_blocks.gguf"), 1u);
 }
 
+// Two numbers, or the same words.
+void expect_same_value(const std::string& own, const std::string& value, const std::string& key) {
+    char *end = nullptr, *own_end = nullptr;
+    const float number = std::strtof(value.c_str(), &end), own_number = std::strtof(own.c_str(), &own_end);
+    if (*end == '\0' && *own_end == '\0') EXPECT_EQ(own_number, number) << key;
+    else EXPECT_EQ(own, value) << key;
+}
+
+pb_weight_spec spec_of(const std::string& name, const std::vector<int64_t>& shape) { // of the whole tensor
+    pb_weight_spec spec = patchbay::sized<pb_weight_spec>();
+    spec.part_count = 1;
+    spec.role = shape.size() == 1 ? PB_WEIGHT_VECTOR : PB_WEIGHT_LINEAR;
+    name.copy(spec.parts[0].name, sizeof spec.parts[0].name - 1);
+    spec.parts[0].rows = shape[0];
+    spec.cols = shape.back();
+    return spec;
+}
+
 class GgufModel : public testing::TestWithParam<const char*> {
   protected:
     std::string folder() const { return kFixtures + GetParam(); }
@@ -69,13 +87,7 @@ TEST_P(GgufModel, has_the_configuration_of_its_folder) {
     ASSERT_TRUE(expected && got) << (got ? "" : got.error());
     for (const auto& [key, value] : *expected) {
         ASSERT_TRUE(got->contains(key)) << key;
-        const std::string& own = got->at(key);
-        char *end = nullptr, *own_end = nullptr;
-        const float number = std::strtof(value.c_str(), &end), own_number = std::strtof(own.c_str(), &own_end);
-        if (*end == '\0' && *own_end == '\0')
-            EXPECT_EQ(own_number, number) << key;
-        else
-            EXPECT_EQ(own, value) << key;
+        expect_same_value(got->at(key), value, key);
     }
 }
 
@@ -86,12 +98,7 @@ TEST_P(GgufModel, has_the_weights_of_its_folder) {
     const auto from = WeightSource::from_folder(folder()), own = WeightSource::from_folder(file());
     for (const std::string& name : (*expected)->names()) {
         const auto shape = (*expected)->tensor(name)->shape;
-        pb_weight_spec spec = patchbay::sized<pb_weight_spec>();
-        spec.part_count = 1;
-        spec.role = shape.size() == 1 ? PB_WEIGHT_VECTOR : PB_WEIGHT_LINEAR;
-        name.copy(spec.parts[0].name, sizeof spec.parts[0].name - 1);
-        spec.parts[0].rows = shape[0];
-        spec.cols = shape.back();
+        pb_weight_spec spec = spec_of(name, shape);
         if (name.find(".c_") != name.npos && shape.size() == 2) {  // GPT-2's: stored as (in, out)
             spec.parts[0].transposed = 1;
             spec.parts[0].rows = shape[1];
@@ -137,10 +144,7 @@ TEST_P(GoldenGguf, says_nothing_else_than_the_configuration_of_its_folder) {
         std::string value = at != expected->end() ? at->second : usual.at(key);
         // Falcon 7B's configuration repeats its heads here, and has one.
         if (key == "num_kv_heads" && expected->at("new_decoder_architecture") == "false") value = "1";
-        char *end = nullptr, *own_end = nullptr;
-        const float number = std::strtof(value.c_str(), &end), own_number = std::strtof(own.c_str(), &own_end);
-        if (*end == '\0' && *own_end == '\0') EXPECT_EQ(own_number, number) << key;
-        else EXPECT_EQ(own, value) << key;
+        expect_same_value(own, value, key);
     }
 }
 
@@ -151,12 +155,7 @@ TEST_P(GoldenGguf, has_every_number_of_its_folder_in_its_place) {
     const auto from = WeightSource::from_folder(folder()), own = WeightSource::from_folder(file());
     for (const std::string& name : (*expected)->names()) {
         const auto shape = (*expected)->tensor(name)->shape;
-        pb_weight_spec spec = patchbay::sized<pb_weight_spec>();
-        spec.part_count = 1;
-        spec.role = shape.size() == 1 ? PB_WEIGHT_VECTOR : PB_WEIGHT_LINEAR;
-        name.copy(spec.parts[0].name, sizeof spec.parts[0].name - 1);
-        spec.parts[0].rows = shape[0];
-        spec.cols = shape.back();
+        const pb_weight_spec spec = spec_of(name, shape);
         const auto a = from->load(spec, {PB_F32}, 0, 1), b = own->load(spec, {PB_F32}, 0, 1);
         ASSERT_TRUE(a && b) << (b ? a : b).error();
         EXPECT_TRUE(std::ranges::equal(a->data, b->data)) << name;
