@@ -109,9 +109,7 @@ void add_grammar(Commands& commands, CLI::App* bench) {
         ->capture_default_str();
     app->add_flag("--json", o->json, "print JSON");
     app->callback([&commands, o] {
-        commands.chosen = [o] {
-            return exit_code("patchbay bench grammar", bench_grammar(*o), print_error);
-        };
+        commands.chosen = [o] { return exit_code("patchbay bench grammar", bench_grammar(*o), print_error); };
     });
 }
 
@@ -138,9 +136,7 @@ void add(Commands& commands, CLI::App* app, std::shared_ptr<BenchOptions> o, Res
     app->add_flag("--json", o->json, "print JSON");
     app->callback([&commands, app, o, work] {
         if (work == bench_model) commands.parallel = [o] { return parallel_of(*o); };
-        commands.chosen = [app, o, work] {
-            return exit_code("patchbay bench " + app->get_name(), work(*o));
-        };
+        commands.chosen = [app, o, work] { return exit_code("patchbay bench " + app->get_name(), work(*o)); };
     });
 }
 

@@ -79,9 +79,7 @@ void run_by(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Resul
     app->add_flag("--json", o->json, "print JSON");
     app->callback([&commands, app, o, work] {
         check(*o);
-        commands.chosen = [app, o, work] {
-            return exit_code("patchbay bench " + app->get_name(), work(*o));
-        };
+        commands.chosen = [app, o, work] { return exit_code("patchbay bench " + app->get_name(), work(*o)); };
     });
 }
 

@@ -95,9 +95,7 @@ void add_kv_quality_bench(Commands& commands, CLI::App* bench) {
     add_plugin_dirs(*app, o->plugin_dirs);
     app->add_flag("--json", o->json, "print JSON");
     app->callback([&commands, o] {
-        commands.chosen = [o] {
-            return exit_code("patchbay bench kv-quality", run(*o));
-        };
+        commands.chosen = [o] { return exit_code("patchbay bench kv-quality", run(*o)); };
     });
 }
 

@@ -111,9 +111,7 @@ void add_spec_bench(Commands& commands, CLI::App* bench) {
             PB_TRY(const auto loaded, load(*o, registry));
             return loaded.config.parallel;
         };
-        commands.chosen = [o] {
-            return exit_code("patchbay bench spec", run(*o));
-        };
+        commands.chosen = [o] { return exit_code("patchbay bench spec", run(*o)); };
     });
 }
 

@@ -136,9 +136,7 @@ void add_chat_command(Commands& commands) {
         ->capture_default_str();
     add_sampling_flags(*app, std::shared_ptr<SamplingFlags>(o, &o->flags));
     app->callback([&commands, o] {
-        commands.chosen = [o] {
-            return exit_code("patchbay chat", in_one_line(chat(*o)));
-        };
+        commands.chosen = [o] { return exit_code("patchbay chat", in_one_line(chat(*o))); };
     });
 }
 

@@ -40,9 +40,7 @@ void add_doctor_command(Commands& commands) {
     add_plugin_dirs(*app, o->plugin_dirs);
     app->add_flag("--json", o->json, "print JSON");
     app->callback([&commands, o] {
-        commands.chosen = [o] {
-            return exit_code("patchbay doctor", examine(*o), print_error);
-        };
+        commands.chosen = [o] { return exit_code("patchbay doctor", examine(*o), print_error); };
     });
 }
 

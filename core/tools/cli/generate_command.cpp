@@ -316,9 +316,7 @@ void add_generate_command(Commands& commands) {
             PB_TRY(const auto loaded, config::load_engine_config(o->config_file, registry, o->overrides));
             return loaded.config.parallel;
         };
-        commands.chosen = [o] {
-            return exit_code("patchbay generate", load_and_generate(*o));
-        };
+        commands.chosen = [o] { return exit_code("patchbay generate", load_and_generate(*o)); };
     });
 }
 

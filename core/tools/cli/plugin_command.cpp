@@ -191,9 +191,7 @@ CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr
     CLI::App* app = parent->add_subcommand(name, description);
     app->callback([&commands, o, action] {
         check(o->engine);
-        commands.chosen = [o, action] {
-            return exit_code("patchbay plugin", action(*o), print_error);
-        };
+        commands.chosen = [o, action] { return exit_code("patchbay plugin", action(*o), print_error); };
     });
     return app;
 }

@@ -210,9 +210,7 @@ void add_runs_command(Commands& commands) {
     const auto does = [&commands, o](CLI::App* sub, Result<> (*work)(const RunsOptions&)) {
         const std::string name = "patchbay runs " + sub->get_name();
         sub->callback([&commands, o, name, work] {
-            commands.chosen = [o, name, work] {
-                return exit_code(name.c_str(), in_one_line(work(*o)), print_error);
-            };
+            commands.chosen = [o, name, work] { return exit_code(name.c_str(), in_one_line(work(*o)), print_error); };
         });
     };
     CLI::App* sub = app->add_subcommand("list", "Print the results in a folder");

@@ -90,9 +90,7 @@ void run(Commands& commands, CLI::App* app, const std::shared_ptr<TokenizeOption
     app->callback([&commands, o, work, name = "patchbay " + app->get_name()] {
         if (o->given && !o->file.empty())
             throw CLI::ValidationError("--file", "given beside an argument; only one of them can be the input");
-        commands.chosen = [o, work, name] {
-            return exit_code(name, in_one_line(work(*o)), print_error);
-        };
+        commands.chosen = [o, work, name] { return exit_code(name, in_one_line(work(*o)), print_error); };
     });
 }
 
