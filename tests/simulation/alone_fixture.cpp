@@ -1,5 +1,7 @@
 #include "simulation/alone_fixture.hpp"
 
+#include "scenario/scripted_engine.hpp"
+
 namespace patchbay::engine::testing {
 
 Result<std::unique_ptr<Alone>> Alone::create(config::EngineConfig like, const host::Registry& registry, TokenId end) {
@@ -8,7 +10,7 @@ Result<std::unique_ptr<Alone>> Alone::create(config::EngineConfig like, const ho
     like.engine.num_blocks = 256;
     like.scheduler = {"fcfs", {}};
     std::unique_ptr<Alone> out(new Alone(end));
-    PB_TRY(out->engine_, Engine::create_scripted(like, registry, out->clock_, {*out, {}, nullptr}));
+    PB_TRY(out->engine_, scenario::create_scripted(like, registry, out->clock_, {*out, {}, nullptr}));
     return out;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "execution/script.hpp"
 
 namespace patchbay::engine::testing {
 

@@ -2,6 +2,7 @@
 
 #include "engine/simulation.hpp"
 #include "patchbay/sdk/philox.hpp"
+#include "scenario/scripted_engine.hpp"
 #include "simulation/alone_fixture.hpp"
 #include "paths.hpp"
 
@@ -128,13 +129,13 @@ class Simulation final : execution::Script {
         clock_.advance_ns(kMs);
         budget_ = e.max_num_batched_tokens;
         max_seqs_ = e.max_num_seqs;
-        execution::ScriptSetup setup{*this, {}, nullptr};
+        scenario::ScriptSetup setup{*this, {}, nullptr};
         if (speculates_) {
             drafting_ = {[this](uint64_t id, uint64_t position) { return coming(id, position); },
                          [this](uint32_t n) { return below(n); }};
             PB_TRY(setup.proposer, drafter(drafting_));
         }
-        PB_TRY(engine_, Engine::create_scripted(c, all_plugins(), clock_, std::move(setup)));
+        PB_TRY(engine_, scenario::create_scripted(c, all_plugins(), clock_, std::move(setup)));
         return {};
     }
 

@@ -11,6 +11,7 @@
 #include "execution/script.hpp"
 #include "engine/simulation.hpp"
 #include "patchbay/sdk/philox.hpp"
+#include "scenario/scripted_engine.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
 namespace patchbay::engine::testing {
@@ -70,7 +71,7 @@ class Trial final : public execution::Script {
             world_.config.model.shape["architectures.0"] = "MistralForCausalLM";
             world_.config.model.shape["sliding_window"] = std::to_string(world_.sliding_window);
         }
-        auto made = Engine::create_scripted(world_.config, registry(), clock_, {*this, {}, nullptr});
+        auto made = scenario::create_scripted(world_.config, registry(), clock_, {*this, {}, nullptr});
         if (!made) throw std::runtime_error(made.error());
         engine_ = *std::move(made);
     }

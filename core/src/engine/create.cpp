@@ -6,11 +6,12 @@
 
 #include "base/plugin_call.hpp"
 #include "base/printable.hpp"
+#include "engine/impl.hpp"
 #include "engine/load_tokenizer.hpp"
-#include "engine/state.hpp"
+#include "engine/substitutes.hpp"
 #include "execution/load_model.hpp"
 #include "execution/local_executor.hpp"
-#include "execution/scripted_executor.hpp"
+#include "execution/simulated_executor.hpp"
 #include "execution/start_ranks.hpp"
 #include "parallel/launch.hpp"
 #include "weights/end_tokens.hpp"
@@ -88,41 +89,41 @@ std::string_view sync_reason_of(const config::EngineConfig& c, const execution::
 class Engine::Builder {
   public:
     Builder(const config::EngineConfig& c, const host::Registry& registry, Clock& clock, host::MetricSink* metrics)
-        : c_(c), state_(std::make_unique<State>(clock)), registry_(allowed(registry)) {
-        state_->config = c;
-        state_->pool = std::make_unique<ThreadPool>(
+        : c_(c), impl_(std::make_unique<Impl>(clock)), registry_(allowed(registry)) {
+        impl_->config = c;
+        impl_->pool = std::make_unique<ThreadPool>(
             execution::choose_threads(c.engine, parallel::ranks_on_these_cores(c.engine.tensor_parallel_size)),
             c.engine.thread_pinning == config::ThreadPinning::kCores ? Pinning::kCores : Pinning::kNone);
-        state_->clock_service = clock_service(clock);
-        state_->services = {&state_->pool->service(), &state_->clock_service, metrics};
+        impl_->clock_service = clock_service(clock);
+        impl_->services = {&impl_->pool->service(), &impl_->clock_service, metrics};
     }
 
-    Result<std::unique_ptr<Engine>> build(parallel::World* world, execution::ScriptSetup* script) {
+    Result<std::unique_ptr<Engine>> build(parallel::World* world, Substitutes* in_place) {
         PB_CHECK(open(world));
-        PB_CHECK(choose_policies(script));
-        PB_CHECK(load(script));
+        PB_CHECK(choose_policies(in_place));
+        PB_CHECK(load(in_place));
         PB_CHECK(describe());
-        PB_CHECK(connect(script));
-        return std::unique_ptr<Engine>(new Engine(std::move(state_)));
+        PB_CHECK(connect(in_place));
+        return std::unique_ptr<Engine>(new Engine(std::move(impl_)));
     }
 
   private:
     const host::Registry& allowed(const host::Registry& all) {
         if (!c_.allowed_plugins) return all;
-        return state_->allowed.emplace(all.restricted_to(*c_.allowed_plugins));
+        return impl_->allowed.emplace(all.restricted_to(*c_.allowed_plugins));
     }
     bool computes() const { return parts_->device_info.computes != 0; } // else it charges time
 
     Result<> open(parallel::World*);
-    Result<> choose_policies(const execution::ScriptSetup*);
+    Result<> choose_policies(const Substitutes*);
     Result<> make_proposer();
-    Result<> load(const execution::ScriptSetup*);
+    Result<> load(const Substitutes*);
     Result<> describe();
     std::unique_ptr<kv::KvCache> make_kv() const;
-    Result<> connect(execution::ScriptSetup*);
+    Result<> connect(Substitutes*);
 
     const config::EngineConfig& c_;
-    std::unique_ptr<State> state_;
+    std::unique_ptr<Impl> impl_;
     const host::Registry& registry_; // the allowed ones of the given
     std::optional<execution::ModelParts> parts_; // from open() on
     execution::OtherRanks ranks_;
@@ -136,25 +137,26 @@ class Engine::Builder {
 };
 
 Result<> Engine::Builder::open(parallel::World* world) {
-    PB_TRY(parts_, execution::choose_parts(c_, registry_, state_->services));
-    state_->facts.simulated = !computes();
+    PB_TRY(parts_, execution::choose_parts(c_, registry_, impl_->services));
+    impl_->facts.device_computes = computes();
     PB_TRY(ranks_, execution::start_ranks(c_, registry_, parts_->device_info, world));
-    parts_->model.source.read_with(*state_->pool);
-    PB_TRY(state_->tokenizer, load_tokenizer(c_, parts_->identity != "dummy"));
+    parts_->model.source.read_with(*impl_->pool);
+    PB_TRY(impl_->tokenizer, load_tokenizer(c_, parts_->identity != "dummy"));
     return {};
 }
 
-Result<> Engine::Builder::choose_policies(const execution::ScriptSetup* script) {
-    if (script && computes()) return fail(StatusCode::kInvalid,
-                                          "a script on device '" + c_.device.plugin + "', which computes");
-    PB_TRY(scheduler_, registry_.scheduler(c_.scheduler.plugin, c_.scheduler.settings, state_->services));
-    PB_TRY(sampler_, registry_.sampler(c_.sampler.plugin, c_.sampler.settings, state_->services));
+Result<> Engine::Builder::choose_policies(const Substitutes* in_place) {
+    if (in_place && computes())
+        return fail(StatusCode::kInvalid,
+                    "an executor of the caller's in the place of device '" + c_.device.plugin + "', which computes");
+    PB_TRY(scheduler_, registry_.scheduler(c_.scheduler.plugin, c_.scheduler.settings, impl_->services));
+    PB_TRY(sampler_, registry_.sampler(c_.sampler.plugin, c_.sampler.settings, impl_->services));
     if (computes())
         PB_CHECK(runner::check_sampler(*sampler_->component, c_.device.plugin, parts_->device_info));
     const auto tokens = computes() ? execution::TokenSource::kModel : execution::TokenSource::kMadeUp;
     PB_CHECK(check_verification(c_.speculative, *sampler_->component, tokens));
     if (c_.kv_policy) {
-        PB_TRY(kv_policy_, registry_.kv_policy(c_.kv_policy->plugin, c_.kv_policy->settings, state_->services));
+        PB_TRY(kv_policy_, registry_.kv_policy(c_.kv_policy->plugin, c_.kv_policy->settings, impl_->services));
     }
     return make_proposer();
 }
@@ -162,7 +164,7 @@ Result<> Engine::Builder::choose_policies(const execution::ScriptSetup* script) 
 // Before the model is loaded, since a draft model lies in the same pages.
 Result<> Engine::Builder::make_proposer() {
     if (!c_.proposer) return {};
-    State& s = *state_;
+    Impl& s = *impl_;
     s.draft_model = std::make_unique<DraftModel>(
         DraftLoad::Context{c_, registry_, s.services, *s.pool, computes(), parts_->model.config});
     host::Services with_runner = s.services;
@@ -182,8 +184,8 @@ Result<> Engine::Builder::make_proposer() {
 }
 
 // The runner, as all ranks load theirs, in the executor that fits.
-Result<> Engine::Builder::load(const execution::ScriptSetup* script) {
-    State& s = *state_;
+Result<> Engine::Builder::load(const Substitutes* in_place) {
+    Impl& s = *impl_;
     before_load_ns_ = s.clock.now_ns();
     const auto load_here = [&]() -> Result<std::unique_ptr<runner::ModelRunner>> {
         if (ranks_.group) PB_CHECK(ranks_.group->check_equal(parts_->facts()));
@@ -197,16 +199,15 @@ Result<> Engine::Builder::load(const execution::ScriptSetup* script) {
     };
     PB_TRY(auto runner, in_one_line(load_here()));
     rank_names_ = ranks_.names(c_.engine.tensor_parallel_size);
-    if (script && script->vocabulary) s.tokenizer = script->vocabulary;
+    if (in_place && in_place->tokenizer) s.tokenizer = in_place->tokenizer;
     PB_TRY(s.eos, end_tokens(c_, parts_->model.config, s.tokenizer.get(), runner->model().facts().vocab_size));
     std::unique_ptr<execution::LocalExecutor> executor;
     if (ranks_.group) {
         executor = std::make_unique<execution::RankedExecutor>(std::move(runner), std::move(ranks_.group), s.clock);
     } else if (computes()) {
         executor = std::make_unique<execution::LocalExecutor>(std::move(runner));
-    } else if (script) {
-        executor = std::make_unique<execution::ScriptedExecutor>(std::move(runner), s.eos, script->script,
-                                                                 script->vocabulary.get());
+    } else if (in_place) {
+        executor = in_place->executor(std::move(runner), s.eos);
     } else {
         executor =
             std::make_unique<execution::SimulatedExecutor>(std::move(runner), std::move(ranks_.simulated), s.eos);
@@ -217,7 +218,7 @@ Result<> Engine::Builder::load(const execution::ScriptSetup* script) {
 }
 
 Result<> Engine::Builder::describe() {
-    EngineFacts& f = state_->facts;
+    EngineFacts& f = impl_->facts;
     const runner::ModelRunner& runner = local_->runner();
     const runner::KvMemory& kv = runner.kv();
     f.kv.groups = kv.batch_form().token_groups;
@@ -229,16 +230,16 @@ Result<> Engine::Builder::describe() {
     f.model.hidden_size = runner.passes().hidden_size();
     f.kv.num_blocks = kv.pages().count();
     f.kv.block_size = c_.engine.block_size;
-    f.threads = state_->pool->threads();
+    f.threads = impl_->pool->threads();
     f.kv.page_bytes = kv.page_bytes();
     f.kv.swap_pages = kv.host_pages().slots();
     f.kv.bytes = f.kv.page_bytes * f.kv.num_blocks;
     f.model.weight_bytes = runner.weights().bytes;
     if (const runner::ModelRunner* const draft = runner.draft()) {
-        f.draft.model = state_->draft_model->opened().identity();
+        f.draft.model = impl_->draft_model->opened().identity();
         f.draft.weight_bytes = draft->weights().bytes;
     }
-    f.load_ns = state_->clock.now_ns() - before_load_ns_;
+    f.load_ns = impl_->clock.now_ns() - before_load_ns_;
     const runner::PassGraphs& graphs = runner.passes().graphs();
     f.graphs.count = graphs.cache().count();
     f.graphs.bytes = graphs.cache().bytes();
@@ -261,14 +262,14 @@ Result<> Engine::Builder::describe() {
         runner.device().plugin.component.get()};
     for (const host::Component* part : components)
         if (part) f.plugins.push_back(host::Registry::identity(*part));
-    if (state_->tokenizer && state_->tokenizer->vocab_size() > f.model.vocab_size)
-        return fail(StatusCode::kInvalid, "the tokenizer has " + std::to_string(state_->tokenizer->vocab_size()) +
+    if (impl_->tokenizer && impl_->tokenizer->vocab_size() > f.model.vocab_size)
+        return fail(StatusCode::kInvalid, "the tokenizer has " + std::to_string(impl_->tokenizer->vocab_size()) +
                     " tokens, the model only " + std::to_string(f.model.vocab_size));
     return {};
 }
 
 std::unique_ptr<kv::KvCache> Engine::Builder::make_kv() const {
-    const EngineFacts& f = state_->facts;
+    const EngineFacts& f = impl_->facts;
     const runner::ModelRunner& runner = local_->runner();
     const auto caching = c_.engine.enable_prefix_caching ? kv::PrefixCaching::kOn : kv::PrefixCaching::kOff;
     auto out = std::make_unique<kv::KvCache>(f.kv.num_blocks, f.kv.block_size, caching, f.kv_identity(),
@@ -277,26 +278,9 @@ std::unique_ptr<kv::KvCache> Engine::Builder::make_kv() const {
     return out;
 }
 
-namespace {
-
-class ScriptObserver final : public StepObserver {
-  public:
-    explicit ScriptObserver(execution::Script& script) : script_(script) {}
-    void on_placed(std::span<const Placed> placed) override {
-        std::vector<pb_plan_item> plan;
-        for (const Placed& item : placed) plan.push_back({item.sequence->id, item.tokens, 0});
-        script_.planned(plan);
-    }
-
-  private:
-    execution::Script& script_;
-};
-
-}  // namespace
-
-Result<> Engine::Builder::connect(execution::ScriptSetup* script) {
-    State& s = *state_;
-    if (script && script->proposer) proposer_ = std::move(script->proposer);
+Result<> Engine::Builder::connect(Substitutes* in_place) {
+    Impl& s = *impl_;
+    if (in_place && in_place->proposer) proposer_ = std::move(in_place->proposer);
     const std::string_view reason = sync_reason_of(c_, *s.executor, static_cast<bool>(proposer_));
     s.pipeline = std::make_unique<Pipeline>(PipelineInputs{c_, s.clock, s.facts, *s.executor,
                                                            local_->runner().kv().batch_form(), s.tokenizer, s.eos,
@@ -313,11 +297,11 @@ Result<> Engine::Builder::connect(execution::ScriptSetup* script) {
     };
     install(p.scheduling.scheduler.slot(), std::move(scheduler_->component));
     install(p.sampling.sampler.slot(), std::move(sampler_->component));
-    if (script) {
-        s.script = std::make_unique<ScriptObserver>(script->script);
-        p.loop.add(*s.script);
+    if (in_place && in_place->observer) {
+        s.observer = std::move(in_place->observer);
+        p.loop.add(*s.observer);
     }
-    const std::string_view why = script ? "" : p.loop.sync_reason();
+    const std::string_view why = in_place ? "" : p.loop.sync_reason();
     if (c_.engine.async_scheduling == config::AsyncScheduling::kOn && !why.empty())
         return fail(StatusCode::kInvalid,
                     "async_scheduling: on, but steps must be back before the next is planned: " + std::string(why) +
@@ -331,10 +315,10 @@ Result<std::unique_ptr<Engine>> Engine::create(const config::EngineConfig& c, co
     return Builder(c, registry, clock, metrics).build(world, nullptr);
 }
 
-Result<std::unique_ptr<Engine>> Engine::create_scripted(const config::EngineConfig& c, const host::Registry& registry,
-                                                        Clock& clock, execution::ScriptSetup setup) {
+Result<std::unique_ptr<Engine>> Engine::create_with(const config::EngineConfig& c, const host::Registry& registry,
+                                                    Clock& clock, Substitutes in_place) {
     current_call().step = 0;
-    return Builder(c, registry, clock, nullptr).build(nullptr, &setup);
+    return Builder(c, registry, clock, nullptr).build(nullptr, &in_place);
 }
 
 }  // namespace patchbay::engine

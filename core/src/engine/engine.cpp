@@ -6,7 +6,7 @@
 
 #include "base/printable.hpp"
 #include "config/slots.hpp"
-#include "engine/state.hpp"
+#include "engine/impl.hpp"
 #include "engine/swap/swap_control.hpp"
 
 namespace patchbay::engine {
@@ -17,53 +17,53 @@ std::string_view name_of(Phase phase) {
     return kNames[static_cast<size_t>(phase)];
 }
 
-Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
 // The texts of a grammar are the user's.
 Result<> Engine::compile_grammar(const grammar::StructuredOutputs& wanted) {
-    StructuredOutput& grammars = state_->pipeline->sampling.structured_output;
+    StructuredOutput& grammars = impl_->pipeline->sampling.structured_output;
     PB_CHECK(refused_as(StatusCode::kInvalid, in_one_line(grammars.compile(wanted))));
     return {};
 }
 Result<RequestId> Engine::add_request(Request request) {
-    return refused_as(StatusCode::kInvalid, in_one_line(state_->pipeline->intake.add(std::move(request))));
+    return refused_as(StatusCode::kInvalid, in_one_line(impl_->pipeline->intake.add(std::move(request))));
 }
 
 void Engine::abort(RequestId id) {
-    Pipeline& p = *state_->pipeline;
+    Pipeline& p = *impl_->pipeline;
     p.output.lifecycle.abort(id);
     if (p.output.lifecycle.in_step() || has_unfinished()) return;
     if (const auto done = p.batches.copies.flush(); !done) // the next step makes them
         spdlog::warn("what an aborted request leaves in the KV cache is not overwritten yet: {}", done.error());
 }
 
-bool Engine::has_unfinished() const { return state_->pipeline->loop.has_unfinished(); }
-Result<StepReport> Engine::step() { return state_->pipeline->loop.step(); }
-const EngineFacts& Engine::facts() const { return state_->facts; }
-const std::shared_ptr<const text::Tokenizer>& Engine::tokenizer() const { return state_->tokenizer; }
-Clock& Engine::clock() { return state_->clock; }
-SwapControl& Engine::swaps() { return *state_->swaps; }
-const kv::KvCache& Engine::kv() const { return *state_->pipeline->cache.kv; }
+bool Engine::has_unfinished() const { return impl_->pipeline->loop.has_unfinished(); }
+Result<StepReport> Engine::step() { return impl_->pipeline->loop.step(); }
+const EngineFacts& Engine::facts() const { return impl_->facts; }
+const std::shared_ptr<const text::Tokenizer>& Engine::tokenizer() const { return impl_->tokenizer; }
+Clock& Engine::clock() { return impl_->clock; }
+SwapControl& Engine::swaps() { return *impl_->swaps; }
+const kv::KvCache& Engine::kv() const { return *impl_->pipeline->cache.kv; }
 
 const kv::BlockTable* Engine::table_of(RequestId id) const {
-    const Sequence* const s = state_->pipeline->sequences.all.find(id);
+    const Sequence* const s = impl_->pipeline->sequences.all.find(id);
     return s ? &s->kv.table : nullptr;
 }
 
 Result<> Engine::reset_prefix_cache() {
-    Pipeline& p = *state_->pipeline;
+    Pipeline& p = *impl_->pipeline;
     PB_CHECK(p.cache.kv->prefixes().reset());
     p.kv_events.flush();
     return has_unfinished() ? Result<>() : p.batches.copies.flush();
 }
 
 void Engine::on_kv_events(std::function<void(std::span<const kv::CacheEvent>, uint64_t now_ns)> listener) {
-    state_->pipeline->kv_events.listen(std::move(listener));
+    impl_->pipeline->kv_events.listen(std::move(listener));
 }
 
 Result<> Engine::write_trace(const std::string& path, TraceOf of) {
-    Pipeline& p = *state_->pipeline;
+    Pipeline& p = *impl_->pipeline;
     if (p.trace) return fail(StatusCode::kInvalid, "a trace is being written already");
     PB_TRY(auto file, TraceFile::create(path, std::move(of)));
     p.trace = std::make_unique<StepTrace>(std::move(file), p.sequences.all);
@@ -72,7 +72,7 @@ Result<> Engine::write_trace(const std::string& path, TraceOf of) {
 }
 
 void Engine::go_on_with_trace_of(Engine& other) {
-    Pipeline &p = *state_->pipeline, &before = *other.state_->pipeline;
+    Pipeline &p = *impl_->pipeline, &before = *other.impl_->pipeline;
     if (!before.trace || p.trace) return;
     before.loop.remove(*before.trace);
     p.trace = std::make_unique<StepTrace>(std::exchange(before.trace, nullptr)->give_file(), p.sequences.all);
@@ -80,21 +80,21 @@ void Engine::go_on_with_trace_of(Engine& other) {
 }
 
 Result<> Engine::end_trace() {
-    Pipeline& p = *state_->pipeline;
+    Pipeline& p = *impl_->pipeline;
     if (!p.trace) return {};
     p.loop.remove(*p.trace);
     return std::exchange(p.trace, nullptr)->close();
 }
 
 View Engine::view() const {
-    Pipeline& p = *state_->pipeline;
+    Pipeline& p = *impl_->pipeline;
     p.scheduling.hints.update();
     View out;
     const uint32_t block_size = p.cache.kv->shape().block_size();
     const auto queue = p.sequences.all.waiting().records();
     out.waiting.assign(queue.begin(), queue.end());
     for (const auto& [arrival_ns, id] : p.sequences.all.pending())
-        if (arrival_ns <= state_->clock.now_ns())
+        if (arrival_ns <= impl_->clock.now_ns())
             out.waiting.push_back(record_of(*p.sequences.all.find(id), {}, block_size));
     for (const Sequence* r : p.sequences.all.running()) out.running.push_back(record_of(*r, {}, block_size));
     for (const StepPlan::Preemption& item : p.scheduling.scheduler.latest().preemptions)
@@ -109,9 +109,9 @@ View Engine::view() const {
 }
 
 config::EngineConfig Engine::configuration() const {
-    config::EngineConfig out = state_->config;
+    config::EngineConfig out = impl_->config;
     for (const std::string& kind : plugin_slots()) {
-        const host::Slot& slot = state_->pipeline->port(*swap_slot(kind)).slot();
+        const host::Slot& slot = impl_->pipeline->port(*swap_slot(kind)).slot();
         const config::SlotInfo* const key = config::find_slot(kind);
         if (!slot.filled() || !key) continue;
         const config::PluginChoice now{slot.current().type().name, slot.current().settings()};
@@ -122,7 +122,7 @@ config::EngineConfig Engine::configuration() const {
 }
 
 void Engine::take_over(uint64_t step, host::SwapRecord record) {
-    Pipeline& p = *state_->pipeline;
+    Pipeline& p = *impl_->pipeline;
     p.common.context.step = step;
     for (const auto state : {host::SwapState::kOnProbation, host::SwapState::kCommitted}) {
         record.state = state;
@@ -134,10 +134,10 @@ void Engine::take_over(uint64_t step, host::SwapRecord record) {
 
 void Engine::end_swaps_of(Engine& other) {
     constexpr const char *kPhase = "post", *kWhy = "the engine was replaced by one of another model";
-    const uint64_t step = other.state_->pipeline->common.context.step;
+    const uint64_t step = other.impl_->pipeline->common.context.step;
     for (const std::string& kind : plugin_slots()) {
-        host::Slot& slot = other.state_->pipeline->port(*swap_slot(kind)).slot();
-        host::SwapLine& reports = state_->pipeline->port(*swap_slot(kind)).slot().line();
+        host::Slot& slot = other.impl_->pipeline->port(*swap_slot(kind)).slot();
+        host::SwapLine& reports = impl_->pipeline->port(*swap_slot(kind)).slot().line();
         for (const host::SwapRecord& r : slot.line().take_reports()) reports.report(r);
         if (slot.candidate()) reports.report(slot.turn_away(step, kPhase, kWhy));
         else if (slot.previous()) reports.report(slot.commit(step));
@@ -161,13 +161,13 @@ std::vector<std::shared_ptr<host::Swap>> Engine::swap_together(const std::vector
 }
 
 Result<> Engine::configure(SwapSlot which, const host::Settings& changes) {
-    host::Slot& slot = state_->pipeline->port(which).slot();
+    host::Slot& slot = impl_->pipeline->port(which).slot();
     if (!slot.filled()) return fail(StatusCode::kInvalid, "the engine has no " + std::string(name_of(which)));
     return slot.current().configure(changes);
 }
 
 host::Settings Engine::settings(SwapSlot which) const {
-    host::Slot& slot = state_->pipeline->port(which).slot();
+    host::Slot& slot = impl_->pipeline->port(which).slot();
     return slot.filled() ? slot.current().settings() : host::Settings{};
 }
 

@@ -16,7 +16,6 @@
 #include "engine/swap/swap_slot.hpp"
 #include "engine/trace/trace_of.hpp"
 #include "engine/view.hpp"
-#include "execution/script.hpp"
 #include "host/component.hpp"
 #include "host/registry.hpp"
 #include "host/swap.hpp"
@@ -36,6 +35,7 @@ class World;
 namespace patchbay::engine {
 
 class SwapControl;
+struct Substitutes;
 
 class Engine {
   public:
@@ -43,10 +43,9 @@ class Engine {
     // where the ranks of several come from; without one they are started here, for this engine.
     static Result<std::unique_ptr<Engine>> create(const config::EngineConfig&, const host::Registry&, Clock&,
                                                   host::MetricSink* = nullptr, parallel::World* = nullptr);
-    // The same on a device that computes nothing: tokens come from a script, which outlives the engine, and drafts from
-    // its proposer, if it has one.
-    static Result<std::unique_ptr<Engine>> create_scripted(const config::EngineConfig&, const host::Registry&, Clock&,
-                                                           execution::ScriptSetup);
+    // The same on a device that computes nothing, with what the caller puts in the place of its parts.
+    static Result<std::unique_ptr<Engine>> create_with(const config::EngineConfig&, const host::Registry&, Clock&,
+                                                       Substitutes);
     ~Engine();
 
     // Refused: empty or too long a prompt (max_model_len), token ids out of range, parameters out of range, a full
@@ -97,7 +96,7 @@ class Engine {
     // refused. Reported with this engine's next step. [likewise, of both]
     void end_swaps_of(Engine& other);
     Result<> reset_prefix_cache();    // refused while blocks are in use
-    View view() const;                // between steps, or from a script
+    View view() const;                // between steps, or from an observer
     // Which sequence holds which KV and what is cached, likewise.
     const kv::KvCache& kv() const;
     const kv::BlockTable* table_of(RequestId) const; // null: there is no such sequence
@@ -109,10 +108,10 @@ class Engine {
     Clock& clock();
 
   private:
-    struct State;
+    struct Impl;
     class Builder;
-    explicit Engine(std::unique_ptr<State>);
-    std::unique_ptr<State> state_;
+    explicit Engine(std::unique_ptr<Impl>);
+    std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace patchbay::engine

@@ -52,7 +52,7 @@ struct EngineFacts { // automatic choices, for the record
     std::vector<std::string> ranks; // by rank: "node1 (pid 4711)"; one for an engine that is alone or simulated
     uint32_t tensor_parallel_size = 0;
     bool synthetic_acceptance = false; // drafts are accepted by given rates: texts are not the model's
-    bool simulated = false; // the device computes nothing: times are what it charges, tokens are synthetic
+    bool device_computes = true; // false: times are what it charges, tokens are synthetic
 
     // Identifies KV beside its tokens: engines with equal identities compute equal KV.
     std::string kv_identity() const {

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "engine/pipeline_parts.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

@@ -14,6 +14,7 @@
 #include "engine/swap/swap_ports.hpp"
 #include "engine/swap/swaps.hpp"
 #include "engine/trace/step_trace.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

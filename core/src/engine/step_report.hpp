@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "host/swap.hpp"
+#include "host/swap_record.hpp"
 #include "kv/groups.hpp"
 #include "runner/call_times.hpp"
 

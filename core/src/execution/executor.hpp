@@ -6,17 +6,18 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "execution/attention_exchange.hpp"
-#include "execution/model_exchange.hpp"
-#include "execution/draft_passes.hpp"
 #include "host/component.hpp"
-#include "kv/kv_cache.hpp"
+#include "kv/copy_queue.hpp"
 #include "runner/batch.hpp"
 #include "runner/call_times.hpp"
 #include "runner/device_sampling.hpp"
 #include "runner/graph_use.hpp"
 
 namespace patchbay::execution {
+
+class AttentionExchange;
+class DraftPasses;
+class ModelExchange;
 
 // Logit rows of one path of a sequence's drafts: the row of the newest token and of those that verify drafts, or those
 // of a further path (`is_branch`), which begin where it leaves the paths before it.
@@ -53,7 +54,11 @@ struct PassStats { // of the latest pass
     uint64_t broadcast_bytes = 0, broadcast_ns = 0; // to each of the other ranks
 };
 
-enum class TokenSource { kModel, kMadeUp, kScript };
+enum class TokenSource {
+    kModel,
+    kMadeUp,     // without text
+    kMadeUpText, // of a vocabulary
+};
 
 class Executor { // [step thread]
   public:

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/clock.hpp"
+#include "execution/draft_passes.hpp"
 #include "execution/executor.hpp"
 #include "execution/ranked_exchange.hpp"
 #include "parallel/group.hpp"

@@ -1,14 +1,10 @@
-// A script in place of a model: sees a step from inside and says what its rows become. For engines on a device that
-// computes nothing; all else of them is as it serves. Used by core/tools/scenario.
+// A script in place of a model: sees a step from inside and says what its rows become.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
-#include "host/registry.hpp"
 #include "patchbay/abi/scheduler.h"
-#include "text/tokenizer.hpp"
 
 namespace patchbay::execution {
 
@@ -31,12 +27,6 @@ class Script {
     virtual void planned(std::span<const pb_plan_item>) = 0;
     // A step is back. [step]
     virtual void sampled(std::span<const ScriptedRows>) = 0;
-};
-
-struct ScriptSetup { // of an engine that follows a script, which outlives it
-    Script& script;
-    host::Proposer proposer;                           // empty: there are no drafts
-    std::shared_ptr<const text::Tokenizer> vocabulary; // the tokens' text; null: ids only
 };
 
 }  // namespace patchbay::execution

@@ -8,7 +8,7 @@ namespace patchbay::execution {
 ScriptedExecutor::ScriptedExecutor(std::unique_ptr<runner::ModelRunner> runner, std::vector<int32_t> eos,
                                    Script& script, const text::Tokenizer* vocabulary)
     : SimulatedExecutor(std::move(runner), nullptr, std::move(eos)), script_(script),
-      source_(vocabulary ? TokenSource::kScript : TokenSource::kMadeUp) {
+      source_(vocabulary ? TokenSource::kMadeUpText : TokenSource::kMadeUp) {
     if (!vocabulary) return;
     std::vector<int32_t> spelled;
     for (int32_t t = 0; static_cast<uint32_t>(t) < vocabulary->vocab_size(); ++t)

@@ -2,6 +2,7 @@
 #pragma once
 #include "execution/script.hpp"
 #include "execution/simulated_executor.hpp"
+#include "text/tokenizer.hpp"
 
 namespace patchbay::execution {
 

@@ -10,14 +10,11 @@
 #include "base/result.hpp"
 #include "host/allowed_plugins.hpp"
 #include "host/component.hpp"
+#include "host/identity.hpp"
 #include "host/manifest.hpp"
 #include "host/plugin_search.hpp"
 
 namespace patchbay::host {
-
-struct Identity { // recorded with every result
-    std::string kind, name, version, sha256, build, path;
-};
 
 // Whether what is found after a library of an own folder that cannot be used may take its place: it may be of the name
 // that is meant, and then other code would run than the one that was asked for.

@@ -5,7 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "kv/kv_cache.hpp"
+#include "kv/block_table.hpp"
+#include "kv/copy_queue.hpp"
 #include "patchbay/abi/attention.h"
 #include "runner/batch_pages.hpp"
 

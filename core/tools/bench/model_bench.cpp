@@ -89,7 +89,7 @@ Work work_of(const engine::EngineFacts& f, double tokens, double rows, double co
              double longest) {
     const runner::ModelWork& w = f.model.work;
     const double kv_bytes = static_cast<double>(f.kv.page_bytes * f.kv.groups) / f.kv.block_size;
-    const double ranks = f.simulated ? 1 : parallel::ranks_on_these_cores(f.tensor_parallel_size);
+    const double ranks = f.device_computes ? parallel::ranks_on_these_cores(f.tensor_parallel_size) : 1;
     return {ranks * (w.bytes_of_pass(tokens) + sequences * longest * kv_bytes),
             ranks * (2 * (tokens * w.params_of_token() + rows * static_cast<double>(w.head_params)) +
                      tokens * context * static_cast<double>(w.attention_flop))};

@@ -208,7 +208,7 @@ Result<> Campaign::start(Work& work, Active& run) {
     job.repeat = run.slot.repeat;
     job.attempt = run.slot.attempt;
     job.rate = run.slot.rate;
-    job.simulated = variant.facts.simulated;
+    job.simulated = !variant.facts.device_computes;
     job.with_text = work.prepared.tokenizer != nullptr;
     for (const InputFile& file : work.workloads.of(run.slot.variant).files()) job.inputs.push_back(file.sha256);
     job.max_model_len = work.prepared.limits.max_model_len;

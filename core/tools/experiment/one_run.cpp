@@ -39,7 +39,7 @@ Result<std::unique_ptr<RunControl>> control_of(const RunSurroundings& around, co
     const std::string task = "run " + around.spec.name + ", variant " + around.spec.variants[slot.variant].name +
                              ", repeat " + std::to_string(slot.repeat + 1);
     return around.make_control(
-        {engine, variant.loaded.config, around.plugin_dirs, around.control, task, variant.facts.simulated});
+        {engine, variant.loaded.config, around.plugin_dirs, around.control, task, !variant.facts.device_computes});
 }
 
 struct Followers { // of a run, as it happens
@@ -130,7 +130,7 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
     RanOnce out{.record = record_of(slot)};
     RunRecord& run = out.record;
     VirtualClock simulated; // of each run alone, so that its times do not depend on the runs before it
-    Clock& clock = variant.facts.simulated ? simulated : around.clock;
+    Clock& clock = variant.facts.device_computes ? around.clock : simulated;
     PluginNumbers plugins(listener.wants_metrics() ? &listener : nullptr);
     PB_TRY(const auto engine,
            engine::Engine::create(variant.loaded.config, around.registry, clock, &plugins, &around.world));
@@ -142,7 +142,7 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
     const Requests& requests = slot.rate ? static_cast<const Requests&>(paced) : plan;
     RealEngine plain(*engine);
     JitteredEngine jittered(plain, simulated, mine.jitter, jitter_draws(spec.seed, slot.repeat, slot.variant));
-    const bool noisy = variant.facts.simulated && mine.jitter.any();
+    const bool noisy = !variant.facts.device_computes && mine.jitter.any();
     DrivenEngine& driven = noisy ? static_cast<DrivenEngine&>(jittered) : plain;
     PB_TRY(RunSwaps swaps, RunSwaps::prepare(*engine, variant.swaps, around.registry, around.prober));
     out.loaded.brought_in = swaps.brought_in();
@@ -156,7 +156,7 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
     uint64_t started_ns = 0;
     Result<> traced;
     hooks.counted = planned_span(requests, spec.window);
-    hooks.feeding = variant.facts.simulated ? Feeding::kAsDue : Feeding::kAhead;
+    hooks.feeding = variant.facts.device_computes ? Feeding::kAhead : Feeding::kAsDue;
     follow_requests(hooks, followers);
     follow_steps(hooks, followers, started_ns, requests.size());
     hooks.on_rows = [&](Rows rows) { listener.on_rows(std::move(rows)); };
@@ -170,7 +170,7 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
     listener.on_engine(engine->facts());
     const CpuWatch cpu(around.keeper);
     drive(driven, clock, requests, hooks, run);
-    if (!variant.facts.simulated) run.cpu_use = cpu.use();
+    if (variant.facts.device_computes) run.cpu_use = cpu.use();
     for (NamedNumber& n : plugins.numbers()) run.numbers.push_back(std::move(n));
     if (traced) traced = engine->end_trace();
     if (!traced) run.faults.push_back("its trace: " + traced.error());

@@ -66,7 +66,7 @@ std::string outline(const ExperimentSpec& spec, const PreparedVariants& prepared
     for (size_t v = 0; v < prepared.variants.size(); ++v) {
         const PreparedVariant& variant = prepared.variants[v];
         out += "  " + variant.name + ": " + (v == prepared.baseline ? "baseline" : differences_of(variant)) + "; " +
-               variant.facts.device_name + (variant.facts.simulated ? ", computes nothing" : "") + ", " +
+               variant.facts.device_name + (variant.facts.device_computes ? "" : ", computes nothing") + ", " +
                counted(variant.facts.kv.num_blocks) + " KV blocks\n";
         for (const SwapTask& swap : variant.swaps) out += "    swap: " + swap.text() + "\n";
     }
@@ -82,7 +82,7 @@ std::string outline(const ExperimentSpec& spec, const PreparedVariants& prepared
     }
     out += counted_text(spec, workloads) + "\n";
     const bool simulated = std::all_of(prepared.variants.begin(), prepared.variants.end(),
-                                       [](const PreparedVariant& v) { return v.facts.simulated; });
+                                       [](const PreparedVariant& v) { return !v.facts.device_computes; });
     if (!simulated)
         out += "all runs: " + shown(arrivals_s) +
                " s at least, by the arrivals alone\n";

@@ -37,7 +37,7 @@ Json facts_of(const engine::EngineFacts& f) { // by the names under which automa
             {"threads", f.threads},
             {"device_name", f.device_name},
             {"isa", f.isa},
-            {"simulated", f.simulated},
+            {"simulated", !f.device_computes},
             {"tensor_parallel_size", f.tensor_parallel_size},
             {"draft_model", f.draft.model},
             {"draft_weight_bytes", f.draft.weight_bytes},

@@ -95,7 +95,7 @@ Result<> work(const Job& job, const std::function<bool()>& interrupted, const Ma
     PB_TRY(ExperimentSpec spec, spec_from(document, job.name));
     if (job.is_steady) spec.window = kSteadyWindow;
     PB_TRY(PreparedVariant variant, prepare_variant(spec, job.variant, registry));
-    variant.facts.simulated = job.simulated;
+    variant.facts.device_computes = !job.simulated;
     for (size_t i = 0; i < variant.swaps.size() && i < job.swaps.size(); ++i)
         variant.swaps[i].timed.origin = job.swaps[i];
     const auto limit_ns = static_cast<uint64_t>(spec.watchdog.call_s * 1e9);

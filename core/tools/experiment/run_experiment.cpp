@@ -32,9 +32,9 @@ std::string interruption_notice(const std::vector<RunSummary>& runs, uint32_t re
 std::string simulation_notice(const PreparedVariants& prepared) {
     std::string simulated, measured, hardware;
     for (const PreparedVariant& e : prepared.variants) {
-        std::string& names = e.facts.simulated ? simulated : measured;
+        std::string& names = e.facts.device_computes ? measured : simulated;
         names += (names.empty() ? "" : ", ") + e.name;
-        if (e.facts.simulated && hardware.find(e.facts.device_name) == hardware.npos)
+        if (!e.facts.device_computes && hardware.find(e.facts.device_name) == hardware.npos)
             hardware += (hardware.empty() ? "" : ", ") + e.facts.device_name;
     }
     if (simulated.empty()) return "";
@@ -64,7 +64,7 @@ std::string window_notice(const Workloads& source, const ExperimentSpec& spec) {
 std::string jitter_notice(const ExperimentSpec& spec,
                                 const PreparedVariants& prepared) {
     const bool simulated = std::any_of(prepared.variants.begin(), prepared.variants.end(),
-                                       [](const PreparedVariant& e) { return e.facts.simulated; });
+                                       [](const PreparedVariant& e) { return !e.facts.device_computes; });
     const auto noisy = std::ranges::find_if(spec.variants, [](const VariantSpec& v) { return v.jitter.any(); });
     if (noisy == spec.variants.end() || !simulated) return "";
     return "noise was added to simulated steps: step_jitter " + shown(noisy->jitter.step_jitter) + ", run_jitter " +
@@ -168,7 +168,7 @@ Result<> check_jobs(const PreparedVariants& prepared, const ExperimentOptions& o
     if (options.jobs < 2) return {};
     if (options.program.empty()) return fail("--jobs needs runs in processes of their own");
     for (const PreparedVariant& v : prepared.variants)
-        if (!v.facts.simulated)
+        if (v.facts.device_computes)
             return fail("--jobs is for simulations: '" + v.name +
                         "' computes, and runs at the same time would slow each other");
     return {};
@@ -223,7 +223,7 @@ Result<std::vector<QualityResult>> measure_quality(Campaign& campaign, const Pre
 Result<> check_quality(const ExperimentSpec& spec, const PreparedVariants& prepared) {
     if (!spec.quality) return {};
     for (const PreparedVariant& v : prepared.variants)
-        if (v.facts.simulated)
+        if (!v.facts.device_computes)
             return fail("'quality' is of variants that compute, and '" + v.name + "' computes nothing");
     return {};
 }

@@ -137,7 +137,7 @@ void fields(auto& a, engine::DraftFacts& f) {
 }
 void fields(auto& a, engine::EngineFacts& f) {
     a(f.model, f.kv, f.graphs, f.draft, f.max_model_len, f.threads, f.device_name, f.isa, f.load_ns, f.plugins,
-      f.ranks, f.tensor_parallel_size, f.synthetic_acceptance, f.simulated);
+      f.ranks, f.tensor_parallel_size, f.synthetic_acceptance, f.device_computes);
 }
 void fields(auto& a, LoadedParts& p) {
     a(p.facts, p.brought_in);

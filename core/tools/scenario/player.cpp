@@ -6,6 +6,7 @@
 #include "base/printable.hpp"
 #include "engine/simulation.hpp"
 #include "scenario/load.hpp"
+#include "scenario/scripted_engine.hpp"
 #include "scenario/vocabulary.hpp"
 
 namespace patchbay::scenario {
@@ -55,12 +56,12 @@ Player::Player(const Scenario& s, const host::Registry& registry, host::Prober& 
 Result<std::unique_ptr<Player>> Player::create(const Scenario& s, const host::Registry& registry,
                                                host::Prober& prober) {
     std::unique_ptr<Player> out(new Player(s, registry, prober));
-    execution::ScriptSetup setup{*out, {}, nullptr};
+    ScriptSetup setup{*out, {}, nullptr};
     if (s.engine.num_speculative_tokens > 0) {
         PB_TRY(setup.proposer, scripted_proposer(out->drafts_.by_id()));
     }
     if (!s.model.vocabulary.empty()) setup.vocabulary = scripted_vocabulary(s.model.vocabulary);
-    PB_TRY(out->engine_, engine::Engine::create_scripted(config_of(s), registry, out->clock_, std::move(setup)));
+    PB_TRY(out->engine_, create_scripted(config_of(s), registry, out->clock_, std::move(setup)));
     const auto names_blocks = [](const Step& step) {
         const auto* expect = std::get_if<step::Expect>(&step.what);
         return expect && std::ranges::any_of(expect->expectations, is_of_blocks);

@@ -55,7 +55,7 @@ TEST(EngineMetricsTest, SayThatTheTimeOfASimulationIsVirtual) {
     metrics::Metrics all;
     EngineMetrics computed(all, facts(), "9.9");
     EngineFacts of_simulation = facts();
-    of_simulation.simulated = true;
+    of_simulation.device_computes = false;
     EngineMetrics simulated(all, of_simulation, "9.9");
     StepReport step;
     step.end_ns = 2'000'000'000;

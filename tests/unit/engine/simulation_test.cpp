@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/simulation.hpp"
+#include "scenario/scripted_engine.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
 namespace patchbay::engine {
@@ -175,7 +176,7 @@ TEST(Simulation, TakesItsTokensFromAScriptIfThereIsOne) {
     VirtualClock clock;
     clock.advance_ns(1);
     Sevens script;
-    auto made = Engine::create_scripted(simulated(), registry(), clock, {script, {}, nullptr});
+    auto made = scenario::create_scripted(simulated(), registry(), clock, {script, {}, nullptr});
     ASSERT_TRUE(made) << made.error();
     std::vector<TokenId> out;
     Request r;
@@ -192,7 +193,7 @@ TEST(Simulation, TakesItsTokensFromAScriptIfThereIsOne) {
 TEST(Simulation, FollowsNoScriptWhereSomethingIsComputed) {
     RealClock clock;
     Sevens script;
-    const auto made = Engine::create_scripted(tiny_model(), registry(), clock, {script, {}, nullptr});
+    const auto made = scenario::create_scripted(tiny_model(), registry(), clock, {script, {}, nullptr});
     ASSERT_FALSE(made);
     EXPECT_THAT(made.error(), HasSubstr("which computes"));
 }
@@ -221,7 +222,7 @@ TEST(Simulation, RefusesWhatItsMemoryDoesNotHold) {
         const auto made = Engine::create(c, registry(), clock);
         ASSERT_TRUE(made) << made.error();
         EXPECT_EQ((*made)->facts().model.weight_bytes / 1'000'000'000, 16u); // 8.03 billion in bf16
-        EXPECT_TRUE((*made)->facts().simulated);
+        EXPECT_FALSE((*made)->facts().device_computes);
     }
     c.engine.kv_cache_memory = 70'000'000'000;
     const auto made = Engine::create(c, registry(), clock);

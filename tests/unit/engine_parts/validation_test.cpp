@@ -113,11 +113,11 @@ TEST(Validation, TokensThatAreMadeUpHaveNoLogitsAndNoText) {
     const auto logprobs = [](SamplingParams& p) { p.logprobs = 1; };
     const auto words = [](SamplingParams& p) { p.bad_words = {"x"}; };
     const auto stops = [](SamplingParams& p) { p.stop = {"x"}; };
-    for (const TokenText text : {TokenText::kMadeUp, TokenText::kScripted}) {
+    for (const TokenText text : {TokenText::kNone, TokenText::kGiven}) {
         EXPECT_TRUE(check([](SamplingParams&) {}, text));
         EXPECT_FALSE(check(logprobs, text));
         EXPECT_FALSE(check(words, text));
-        EXPECT_EQ(check(stops, text), text == TokenText::kScripted) << "a script may say a text";
+        EXPECT_EQ(check(stops, text), text == TokenText::kGiven) << "a script may say a text";
     }
 }
 

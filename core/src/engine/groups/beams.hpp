@@ -16,6 +16,7 @@
 #include "engine/request/sequences.hpp"
 #include "engine/sampling/step_samples.hpp"
 #include "engine/speculation/draft_kv.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "engine/state.hpp"
+#include "engine/impl.hpp"
 
 namespace patchbay::engine {
 
 Result<> Engine::audit() const {
-    const Pipeline& p = *state_->pipeline;
+    const Pipeline& p = *impl_->pipeline;
     const Sequences& all = p.sequences.all;
     const kv::TableShape& shape = p.cache.kv->shape();
     const auto name = [](RequestId id) { return "sequence " + std::to_string(id); };

@@ -6,6 +6,7 @@
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/speculation/branches.hpp"
 #include "execution/executor.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

@@ -12,6 +12,7 @@
 #include "engine/sampling/row_constraint.hpp"
 #include "engine/scheduling/admission.hpp"
 #include "engine/speculation/draft_feedback.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

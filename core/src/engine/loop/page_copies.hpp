@@ -1,6 +1,7 @@
 // Copies of pages that no step to come would make in time.
 #pragma once
 #include "engine/loop/batch_builder.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

@@ -10,6 +10,7 @@
 #include "engine/loop/step_summary.hpp"
 #include "engine/placement/preemption.hpp"
 #include "engine/speculation/draft_verification.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

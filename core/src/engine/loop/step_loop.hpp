@@ -10,6 +10,7 @@
 #include "engine/swap/swaps.hpp"
 #include "engine/placement/placement.hpp"
 #include "engine/speculation/proposals.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

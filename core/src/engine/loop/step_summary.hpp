@@ -5,6 +5,7 @@
 #include "engine/placement/preemption.hpp"
 #include "engine/placement/pressure.hpp"
 #include "engine/sampling/structured_output.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

@@ -19,7 +19,7 @@ namespace patchbay::engine {
 struct EngineMetrics::Parts {
     // Of a simulation: in virtual time, which every series says, as rates over wall time mean nothing.
     Parts(metrics::Metrics& m, const EngineFacts& facts)
-        : in_virtual_time(facts.simulated ? m.labelled({{"time", "virtual"}}) : nullptr),
+        : in_virtual_time(facts.device_computes ? nullptr : m.labelled({{"time", "virtual"}})),
           all(in_virtual_time ? *in_virtual_time : m), ranks(all, facts.ranks), slots(all, facts.plugins),
           kv(all, facts.kv), preemption(all, facts.kv), graphs(all, facts.graphs) {
         if (std::ranges::any_of(facts.plugins, [](const host::Identity& p) { return p.kind == "proposer"; }))

@@ -9,6 +9,7 @@
 #include "engine/placement/pressure.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/scheduling/scheduler_port.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

@@ -7,6 +7,7 @@
 #include "engine/placement/token_cost.hpp"
 #include "engine/scheduling/admission.hpp"
 #include "execution/executor.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

@@ -3,6 +3,7 @@
 #pragma once
 #include "engine/facts.hpp"
 #include "engine/placement/preemption.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

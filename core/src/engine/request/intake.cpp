@@ -68,8 +68,8 @@ Result<Intake::Checked> Intake::check(Request& request, uint64_t now_ns) {
     PB_CHECK(check_sampling(sampling, {p_.vocab_size, p_.settings.max_logprobs}));
     switch (p_.executor.tokens()) {
         case execution::TokenSource::kModel: PB_CHECK(p_.sampler.accepts(wire_params(sampling, {}))); break;
-        case execution::TokenSource::kMadeUp: PB_CHECK(check_made_up(sampling, TokenText::kMadeUp)); break;
-        case execution::TokenSource::kScript: PB_CHECK(check_made_up(sampling, TokenText::kScripted)); break;
+        case execution::TokenSource::kMadeUp: PB_CHECK(check_made_up(sampling, TokenText::kNone)); break;
+        case execution::TokenSource::kMadeUpText: PB_CHECK(check_made_up(sampling, TokenText::kGiven)); break;
     }
     if (p_.synthetic_acceptance) PB_CHECK(check_synthetic_acceptance(sampling));
     PB_CHECK(check_prompt(request));

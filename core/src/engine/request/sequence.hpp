@@ -9,7 +9,8 @@
 #include "engine/output/output_state.hpp"
 #include "engine/request.hpp"
 #include "engine/request/waiting_queue.hpp"
-#include "kv/kv_cache.hpp"
+#include "kv/block_table.hpp"
+#include "kv/prefix_watch.hpp"
 #include "patchbay/abi/sampler.h"
 #include "patchbay/abi/scheduler.h"
 

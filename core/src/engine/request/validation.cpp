@@ -94,7 +94,7 @@ Result<> check_made_up(const SamplingParams& p, TokenText text) {
     if (of_logits) return unsupported(of_logits, "there are no logits");
     if (p.allowed_token_ids || !p.bad_words.empty())
         return unsupported("allowed_token_ids and bad_words", "its tokens are made up");
-    if (text == TokenText::kScripted) return {};
+    if (text == TokenText::kGiven) return {};
     if (!p.stop.empty()) return unsupported("stop strings", "its text is made up");
     if (p.structured_outputs) return unsupported("structured_outputs", "its text is made up");
     return {};

@@ -13,8 +13,8 @@ struct SamplingLimits {
 
 // Sets what −1 stands for, and the order of dry_breakers.
 Result<> check_sampling(SamplingParams&, const SamplingLimits&);
-// What asks for more than a token that is made up (TokenSource::kMadeUp, kScript) can be.
-enum class TokenText { kMadeUp, kScripted };
+// What asks for more than a token that is made up (TokenSource::kMadeUp, kMadeUpText) can be.
+enum class TokenText { kNone, kGiven };
 Result<> check_made_up(const SamplingParams&, TokenText);
 // Likewise where drafts are accepted by rates, whatever the model makes of them.
 Result<> check_synthetic_acceptance(const SamplingParams&);

@@ -8,6 +8,7 @@
 #include "engine/groups/beams.hpp"
 #include "engine/groups/siblings.hpp"
 #include "engine/request/sequences.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

@@ -6,6 +6,7 @@
 #include "engine/groups/beam_room.hpp"
 #include "engine/placement/pressure.hpp"
 #include "engine/scheduling/prefix_hints.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

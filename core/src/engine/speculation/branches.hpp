@@ -12,6 +12,7 @@
 #include "engine/sampling/step_samples.hpp"
 #include "engine/speculation/draft_kv.hpp"
 #include "engine/speculation/draft_records.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

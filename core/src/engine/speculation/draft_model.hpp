@@ -10,7 +10,9 @@
 #include "engine/speculation/draft_sampling.hpp"
 #include "engine/speculation/draft_spans.hpp"
 #include "engine/speculation/draft_turns.hpp"
+#include "execution/draft_passes.hpp"
 #include "execution/executor.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

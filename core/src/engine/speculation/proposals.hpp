@@ -18,6 +18,7 @@
 #include "engine/speculation/lingering_sequences.hpp"
 #include "engine/swap/swap_journal.hpp"
 #include "host/slot.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

@@ -14,6 +14,7 @@
 #include "engine/swap/swap_journal.hpp"
 #include "engine/swap/swap_port.hpp"
 #include "execution/executor.hpp"
+#include "execution/model_exchange.hpp"
 
 namespace patchbay::engine {
 

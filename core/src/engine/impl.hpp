@@ -10,8 +10,8 @@
 
 namespace patchbay::engine {
 
-struct Engine::State { // in the order in which parts are made, so that each goes before what it uses
-    explicit State(Clock& c) : clock(c) {}
+struct Engine::Impl { // in the order in which parts are made, so that each goes before what it uses
+    explicit Impl(Clock& c) : clock(c) {}
 
     Clock& clock;
     config::EngineConfig config;
@@ -22,7 +22,7 @@ struct Engine::State { // in the order in which parts are made, so that each goe
     EngineFacts facts{};
     std::shared_ptr<const text::Tokenizer> tokenizer;
     std::vector<TokenId> eos;
-    std::unique_ptr<StepObserver> script;             // null: there is none
+    std::unique_ptr<StepObserver> observer;           // of the caller's; null: there is none
     std::unique_ptr<execution::Executor> executor;
     std::unique_ptr<DraftModel> draft_model;          // null: there is no proposer
     std::unique_ptr<Pipeline> pipeline;
