@@ -93,7 +93,8 @@ double share(uint64_t n, uint64_t of) { return of > 0 ? static_cast<double>(n) /
 }  // namespace
 
 Result<QualityScores> score_quality(engine::Engine& engine, const QualityCheck& check) {
-    if (!engine.facts().device_computes) return fail("quality: the device computes nothing, so no text can be scored on it");
+    if (!engine.facts().device_computes)
+        return fail("quality: the device computes nothing, so no text can be scored on it");
     QualityScores scores;
     PB_TRY(const Tokens tokens, read_tokens(engine, check, scores.text_sha256));
     std::vector<Tokens> windows;
