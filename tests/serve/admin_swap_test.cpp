@@ -84,6 +84,7 @@ TEST_P(SwapsUnderLoad, ChangeNoTokenOfAnyStream) {
                           std::to_string(kSwaps) + "\n"));
     if (in_turn.kind == "model") {
         EXPECT_EQ(status["model"]["path"], in_turn.first);
+        EXPECT_EQ(slot(status, "model")["plugin"], "llama");
     }
 }
 INSTANTIATE_TEST_SUITE_P(AdminSwap, SwapsUnderLoad,

@@ -141,6 +141,9 @@ TEST_F(Replaced, StreamsEndWithTheOldModelAndThoseThatWaitAreReadForTheNewOne) {
     EXPECT_GT(got["pause_us"], 0);
     const Json now = status();
     EXPECT_EQ(now["model"]["path"], other.path());
+    for (const Json& s : now["slots"]) {
+        if (s["kind"] == "model") { EXPECT_EQ(s["plugin"], "llama"); }
+    }
     EXPECT_EQ(now["swaps"]["last"].size(), 1u);
     EXPECT_EQ(models(), std::vector<std::string>(2, other.path()));
     EXPECT_EQ(tokens({{"messages", {{{"role", "user"}, {"content", "x"}}}}}), tokens({{"prompt", "[x]"}}));

@@ -17,9 +17,11 @@ Json component_json(const host::Identity& identity) {
     return {{"plugin", identity.name}, {"version", identity.version}, {"sha256", identity.sha256}};
 }
 
-Json slot_json(const SlotStatus& slot) {
+// After a swap the journal has the path of the weights as the model's name.
+Json slot_json(const SlotStatus& slot, const engine::EngineFacts& facts) {
+    const bool is_model = slot.identity.kind == "model";
     return {{"kind", slot.identity.kind},
-            {"plugin", slot.identity.name},
+            {"plugin", is_model ? model_plugin(facts) : slot.identity.name},
             {"version", slot.identity.version},
             {"sha256", slot.identity.sha256},
             {"library", slot.identity.path},
@@ -77,7 +79,7 @@ Json status_json(const StatusInputs& in) {
     const ShownModel shown = c.model();
     const bool swapped = model && model->generation > 1 && model->identity.name != shown.path;
     Json slots = Json::array(), configuration = Json::array(), pending = Json::array(), ended = Json::array();
-    for (const SlotStatus& slot : in.journal.slots) slots.push_back(slot_json(slot));
+    for (const SlotStatus& slot : in.journal.slots) slots.push_back(slot_json(slot, shown.facts));
     for (const EffectiveSetting& s :
          effective_settings(in.requested, shown.facts, in.journal, stepped ? &last : nullptr))
         configuration.push_back(

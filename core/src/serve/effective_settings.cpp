@@ -5,13 +5,13 @@ namespace {
 
 using config::AsyncScheduling;
 
+}  // namespace
+
 std::string model_plugin(const engine::EngineFacts& facts) {
     for (const host::Identity& p : facts.plugins)
         if (p.kind == "model") return p.name;
     return {};
 }
-
-}  // namespace
 
 std::vector<EffectiveSetting> effective_settings(const config::EngineConfig& c, const engine::EngineFacts& facts,
                                                  const JournalState& journal, const engine::StepReport* last) {

@@ -18,4 +18,6 @@ struct EffectiveSetting {
 std::vector<EffectiveSetting> effective_settings(const config::EngineConfig& requested, const engine::EngineFacts&,
                                                  const JournalState&, const engine::StepReport* last);
 
+std::string model_plugin(const engine::EngineFacts&); // that computes the model, as "llama"
+
 }  // namespace patchbay::serve
