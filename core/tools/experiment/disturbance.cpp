@@ -28,8 +28,8 @@ std::string disturbance_notice(const Disturbance& d, const std::vector<RunSummar
     double worst = 0;
     for (const RunSummary& r : runs) {
         repeated += r.superseded;
-        counted += !r.superseded;
-        if (r.superseded || !is_disturbed(d, r)) continue;
+        counted += r.counts();
+        if (!r.counts() || !is_disturbed(d, r)) continue;
         disturbed += 1;
         worst = std::max(worst, r.others_share);
     }

@@ -22,10 +22,13 @@ namespace {
 
 std::string interruption_notice(const std::vector<RunSummary>& runs, uint32_t repeats,
                                 const PreparedVariants& prepared) {
-    const auto is_complete = [](const RunSummary& r) { return r.end == RunEnd::kComplete && !r.superseded && !r.rate; };
-    return "the experiment was interrupted: results are partial, " +
-           std::to_string(std::ranges::count_if(runs, is_complete)) + " of " +
-           std::to_string(prepared.variants.size() * repeats) + " runs are complete";
+    const auto in_plan = [](const RunSummary& r) { return !r.superseded && !r.rate; };
+    const auto finished = std::ranges::count_if(
+        runs, [&](const RunSummary& r) { return in_plan(r) && r.end != RunEnd::kInterrupted; });
+    const auto count = std::ranges::count_if(runs, [&](const RunSummary& r) { return in_plan(r) && r.counts(); });
+    return "the experiment was interrupted: results are partial, of " +
+           std::to_string(prepared.variants.size() * repeats) + " planned runs " + std::to_string(finished) +
+           " finished and " + std::to_string(count) + " count";
 }
 
 // Simulated times must not be taken for measured ones.

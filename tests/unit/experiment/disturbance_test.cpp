@@ -92,6 +92,11 @@ TEST(Disturbance, IsNotedWithWhatWasDoneAboutIt) {
                 HasSubstr("of 1 runs, which were repeated once: a quieter machine"));
     EXPECT_THAT(disturbance_notice(d, {with_share(0.3), replaced, with_share(0.2)}),
                 HasSubstr("repeated once, and again of 2 of the 2 runs that count (30.0 % at most)"));
+    RunSummary interrupted = with_share(0.5), invalid = with_share(0.6);
+    interrupted.end = RunEnd::kInterrupted;
+    invalid.faults = {"it crashed"};
+    EXPECT_THAT(disturbance_notice(d, {with_share(0.3), with_share(0.01), interrupted, invalid}),
+                HasSubstr("of 1 of the 2 runs that count (30.0 % at most)"));
     EXPECT_EQ(superseded_reason(replaced, with_share(0.02)),
               "disturbed: 40.0 % of the CPU time went to others; the run was repeated, "
               "and the attempt with 2.00 % counts");
