@@ -50,6 +50,11 @@ int run(const ScenarioOptions& o) {
         print_error("patchbay scenario run", registry.error());
         return kFailed;
     }
+    if (!o.policy.empty())
+        if (const auto policy = registry->find("scheduler", o.policy); !policy) {
+            print_error("patchbay scenario run", "--policy: " + policy.error());
+            return kUsage;
+        }
     host::Prober prober;
     int worst = kOk;
     for (const std::string& file : o.files) worst = std::max(worst, run_file(file, o, *registry, prober));
