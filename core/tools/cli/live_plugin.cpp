@@ -34,7 +34,7 @@ Result<> print_live_component(const serve::AdminAddress& address, const std::str
     history.add(sample.at_seconds, std::move(sample.scrape));
     const auto& glyphs = top::locale_is_utf8() ? top::unicode_glyphs() : top::ascii_glyphs();
     const top::View view{history, sample.status, address.text(), "", glyphs};
-    constexpr top::PageSize kWide{100, 1000};
+    constexpr top::PageSize kWide{100, 1000, false};
     std::vector<std::string> names;
     bool found = false;
     for (const Component& c : top::known_components(history.latest())) {

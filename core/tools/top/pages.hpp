@@ -20,6 +20,7 @@ struct View {
 };
 struct PageSize {
     size_t columns, rows;     // rows: a page that is longer leaves its empty lines out
+    bool cuts = true;         // the plugins' lines to the columns; else a reason may be longer
 };
 
 Line headline(const View&, size_t columns);

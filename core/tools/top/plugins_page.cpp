@@ -130,7 +130,9 @@ Block latest_swaps(const Json& status, const std::string& only) {
 
 void append(Lines& out, const Block& block, PageSize size, const Glyphs& glyphs) {
     const Lines lines = under_title(block, size.columns, glyphs);
-    out.insert(out.end(), lines.begin(), lines.end());
+    out.push_back(lines.front());
+    if (size.cuts) out.insert(out.end(), lines.begin() + 1, lines.end());
+    else out.insert(out.end(), block.lines.begin(), block.lines.end());
     out.emplace_back();
 }
 

@@ -94,11 +94,11 @@ PageSize Terminal::size() const {
 }
 
 void Terminal::paint(const Lines& lines) {
-    const auto [columns, rows] = size();
+    const PageSize now = size();
     werase(stdscr);
-    for (size_t y = 0; y < std::min(lines.size(), rows); ++y) {
+    for (size_t y = 0; y < std::min(lines.size(), now.rows); ++y) {
         wmove(stdscr, static_cast<int>(y), 0);
-        const Line line = lines[y].cut_to(columns);
+        const Line line = lines[y].cut_to(now.columns);
         for (const Piece& piece : line.pieces()) {
             wattrset(stdscr, static_cast<int>(attributes_of(piece.style)));
             waddnstr(stdscr, piece.text.c_str(), static_cast<int>(piece.text.size()));

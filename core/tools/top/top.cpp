@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <csignal>
+#include <limits>
 #include <ostream>
 
 #include "top/screen.hpp"
@@ -123,7 +124,8 @@ class Live {
 
 Result<> print_plain(const TopOptions& options, Sample sample, const Wakeup& wakeup, EngineLink& link,
                      std::ostream& out) {
-    constexpr PageSize kWide{100, 1000};
+    constexpr PageSize kWide{100, 1000, false};
+    constexpr size_t kUncut = std::numeric_limits<size_t>::max();
     const Glyphs& glyphs = locale_is_utf8() ? unicode_glyphs() : ascii_glyphs();
     History history;
     history.add(sample.at_seconds, std::move(sample.scrape));
@@ -135,7 +137,7 @@ Result<> print_plain(const TopOptions& options, Sample sample, const Wakeup& wak
             history.add(sample.at_seconds, std::move(sample.scrape));
         }
         const View view{history, sample.status, sample.address, *news ? "" : news->error(), glyphs};
-        out << headline(view, kWide.columns).text() << '\n';
+        out << headline(view, kUncut).text() << '\n';
         if (*news) {
             out << '\n';
             for (const Lines& page : {overview_page(view, kWide), plugins_page(view, kWide)})

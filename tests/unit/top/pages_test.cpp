@@ -107,6 +107,23 @@ TEST(PluginsPage, ShowsCallsFaultsByReasonAndSwapsByOutcomeAndPhase) {
     EXPECT_THAT(text, HasSubstr("scheduler fcfs to sjf: rolled back  step 88  in plan: names 7 twice"));
 }
 
+TEST(PluginsPage, OfTextKeepsAReasonThatIsLongerThanTheTitle) {
+    Known k;
+    const std::string reason = "plan: " + std::string(200, 'x') + " ends";
+    k.status = {{"swaps", {{"pending", Json::array()}, {"last", Json::array()}}}};
+    k.status["swaps"]["last"].push_back({{"kind", "scheduler"}, {"from", {{"plugin", "fcfs"}}},
+                                         {"to", {{"plugin", "sjf"}}}, {"outcome", "refused"}, {"phase", "probe"},
+                                         {"reason", reason}, {"step", 0}});
+    const View view{k.history, k.status, "here", "", ascii_glyphs()};
+    const auto text = [&](PageSize size) {
+        std::string out;
+        for (const Line& line : plugins_page(view, size)) out += line.text() + "\n";
+        return out;
+    };
+    EXPECT_THAT(text({100, 1000, false}), HasSubstr("scheduler fcfs to sjf: refused  in probe: " + reason + "\n"));
+    EXPECT_THAT(text({100, 1000}), AllOf(HasSubstr("in probe: plan: xxx"), Not(HasSubstr("ends"))));
+}
+
 TEST(ComponentReport, ShowsOneComponentSinceTheBeginningAndTheSwapsOfItsSlot) {
     Known k;
     k.status = Json::parse(R"({"swaps": {"pending": [{"kind": "sampler", "plugin": "greedy", "state": "posted"}],
