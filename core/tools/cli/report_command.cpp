@@ -75,7 +75,7 @@ void add_report_command(Commands& commands) {
         "  patchbay report old/results.sqlite\n"
         "Needs Python with matplotlib: scripts/install-deps puts it into .venv. PATCHBAY_PYTHON names another one.");
     auto given = std::make_shared<std::string>();
-    app->add_option("results", *given, "folder of results, or its results.sqlite")->required();
+    app->add_option("RESULTS", *given, "folder of results, or its results.sqlite")->required();
     app->callback([&commands, given] {
         commands.chosen = [given] {
             const auto report = report_of(*given);

@@ -211,7 +211,7 @@ void add_run_command(Commands& commands) {
                 "  patchbay run --aa sweep.yaml --experiments 40\n"
                 "docs/experiments.md describes the file and what the numbers mean.");
     auto o = std::make_shared<RunOptions>();
-    auto* file = app->add_option("experiment", o->spec_file, "experiment YAML")->check(CLI::ExistingFile);
+    auto* file = app->add_option("EXPERIMENT", o->spec_file, "experiment YAML")->check(CLI::ExistingFile);
     auto* results = app->add_option("--results", o->results, "folder for results (default: results/<name>-<time>)");
     auto* resume =
         app->add_option("--resume", o->resume, "instead: the folder of results of an experiment that was interrupted")

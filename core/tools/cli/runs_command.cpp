@@ -214,10 +214,10 @@ void add_runs_command(Commands& commands) {
         });
     };
     CLI::App* sub = app->add_subcommand("list", "Print the results in a folder");
-    sub->add_option("folder", o->folder, "folder of folders of results (default: results)");
+    sub->add_option("FOLDER", o->folder, "folder of folders of results (default: results)");
     does(sub, list);
     sub = app->add_subcommand("show", "Print a result again");
-    sub->add_option("results", o->a, "folder of results, or its results.sqlite")->required();
+    sub->add_option("RESULTS", o->a, "folder of results, or its results.sqlite")->required();
     sub->add_flag("--full", o->full, "every metric and every note");
     does(sub, show);
     sub = app->add_subcommand("compare", "Print two results side by side");
@@ -226,13 +226,13 @@ void add_runs_command(Commands& commands) {
     sub->add_flag("--full", o->full, "every metric");
     does(sub, compare);
     sub = app->add_subcommand("export", "Write a table of a result as CSV or Parquet");
-    sub->add_option("results", o->a, "folder of results, or its results.sqlite")->required();
+    sub->add_option("RESULTS", o->a, "folder of results, or its results.sqlite")->required();
     sub->add_option("--table", o->table, "metric (default), request, step, run, …: docs/experiments.md describes them");
     sub->add_option("--format", o->format, "csv (default) or parquet")->check(CLI::IsMember({"csv", "parquet"}));
     sub->add_option("--out", o->out, "file (default, of CSV: standard output)");
     does(sub, export_table);
     sub = app->add_subcommand("rm", "Remove results: the database and the report");
-    sub->add_option("results", o->removed, "folders of results")->required();
+    sub->add_option("RESULTS", o->removed, "folders of results")->required();
     does(sub, remove);
 }
 

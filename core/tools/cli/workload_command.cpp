@@ -149,7 +149,7 @@ void add_workload_command(Commands& commands) {
     auto o = std::make_shared<WorkloadOptions>();
     std::vector<std::string> formats;
     for (const auto& [name, format] : experiment::trace_formats()) formats.push_back(name);
-    describe->add_option("trace", o->file, "file of a trace")->required()->check(CLI::ExistingFile);
+    describe->add_option("TRACE", o->file, "file of a trace")->required()->check(CLI::ExistingFile);
     describe->add_option("--format", o->format, "of the file (default: seen by its first line)")
         ->check(CLI::IsMember(formats));
     describe->add_option("--skip", o->trace.skip, "rows left out at the start")->check(within<uint32_t>(0));
