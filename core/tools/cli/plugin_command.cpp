@@ -189,9 +189,11 @@ Result<> test(const PluginOptions& o) {
 CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<PluginOptions>& o, const char* name,
                      const char* description, Result<> (*action)(const PluginOptions&)) {
     CLI::App* app = parent->add_subcommand(name, description);
-    app->callback([&commands, o, action] {
+    app->callback([&commands, o, action, name] {
         check(o->engine);
-        commands.chosen = [o, action] { return exit_code("patchbay plugin", action(*o), print_error); };
+        commands.chosen = [o, action, name] {
+            return exit_code(std::string("patchbay plugin ") + name, action(*o), print_error);
+        };
     });
     return app;
 }
