@@ -150,6 +150,25 @@ TEST(Packages, ThatAreInstalledAreNamedAmongThirdParties) {
         EXPECT_NE(parties.find("`" + package + "`"), std::string::npos) << package << ": what is it for?";
 }
 
+// From its first function to the end of its last.
+TEST(Files, TheStepLoopFitsOneScreen) {
+    for (const SourceText& file : sources()) {
+        if (file.path != "core/src/engine/loop/step_loop.cpp") continue;
+        const auto bodies = functions(file);
+        ASSERT_GE(bodies.size(), 4u);
+        EXPECT_LT(bodies.back().first + bodies.back().second - bodies.front().first, 80u)
+            << "what belongs to one part of a step goes to that part";
+    }
+}
+
+// More than one screen, one picture and no table belong on other pages.
+TEST(Pages, ArchitectureFitsOneScreen) {
+    const std::string page = read(std::filesystem::path(kSourceDir) / "docs/architecture.md");
+    EXPECT_LE(std::count(page.begin(), page.end(), '\n'), 50);
+    EXPECT_EQ(matches(page, "(```mermaid)").size(), 1u);
+    EXPECT_EQ(page.find("|---"), std::string::npos) << "a table: docs/source-tree.md has those of folders";
+}
+
 // The pins say what models and golden files were made with.
 TEST(Packages, ModelsAreOfTheTransformersThatIsPinned) {
     const std::filesystem::path source = kSourceDir;

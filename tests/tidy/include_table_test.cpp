@@ -1,4 +1,4 @@
-// Holds every #include to the table in docs/architecture.md.
+// Holds every #include to the table in docs/source-tree.md.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -31,7 +31,7 @@ std::vector<std::string> cells(const std::string& row) {
 std::map<std::string, std::map<std::string, std::string>> table() {
     std::map<std::string, std::map<std::string, std::string>> out;
     std::vector<std::string> head;
-    std::istringstream in(read(kRoot / "docs/architecture.md"));
+    std::istringstream in(read(kRoot / "docs/source-tree.md"));
     for (std::string line; std::getline(in, line);) {
         if (line.starts_with("| from")) head = cells(line);
         else if (!head.empty() && line.starts_with("|---")) continue;
@@ -65,7 +65,7 @@ std::string target_of(const std::string& from, const std::string& include) {
 
 TEST(IncludeTable, EveryIncludeFollowsIt) {
     const auto allowed = table();
-    ASSERT_EQ(allowed.size(), kFolders.size()) << "docs/architecture.md has no include table that this test can read";
+    ASSERT_EQ(allowed.size(), kFolders.size()) << "docs/source-tree.md has no include table that this test can read";
     const Pattern quoted("^\\s*#\\s*include\\s+\"([^\"]+)\"");
     size_t seen = 0;
     for (const SourceText& file : sources()) {
