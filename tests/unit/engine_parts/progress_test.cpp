@@ -57,6 +57,19 @@ TEST(Progress, WaitsForTheNextArrivalForAsLongAsThereIsOne) {
     EXPECT_EQ(b.clock.now_ns(), 5000u);
 }
 
+TEST(Progress, WaitsBeforeAStepOnlyIfThereIsNothingElseToDo) {
+    Bench b;
+    auto later = sequence(b.next_id++, 4);
+    later->request.arrival_ns = 5000;
+    b.sequences.add(std::move(later));
+    Sequence& waits = b.wait(4);
+    b.progress.wait_if_idle();
+    EXPECT_EQ(b.clock.now_ns(), 0u);
+    b.admission.leave(waits);
+    b.progress.wait_if_idle();
+    EXPECT_EQ(b.clock.now_ns(), 5000u);
+}
+
 TEST(Progress, ASchedulerOnProbationLosesItsSlotAndTheCountBeginsAnew) {
     Bench b;
     b.wait(4);

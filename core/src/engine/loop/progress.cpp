@@ -4,6 +4,12 @@
 
 namespace patchbay::engine {
 
+void Progress::wait_if_idle() {
+    const auto& pending = sequences_.pending();
+    if (pending.empty() || !sequences_.waiting().empty() || !sequences_.running().empty()) return;
+    clock_.wait_until_ns(pending.begin()->first);
+}
+
 Result<> Progress::check(bool idle) {
     constexpr uint32_t kMaxIdleSteps = 1000;
     idle_steps_ = idle ? idle_steps_ + 1 : 0;

@@ -14,6 +14,8 @@ class Progress {
   public:
     Progress(Clock& clock, const Sequences& sequences, SchedulerPort& scheduler)
         : clock_(clock), sequences_(sequences), scheduler_(scheduler) {}
+    // Before a step, with none in flight: if no request waits or runs, waits on the clock for the next arrival.
+    void wait_if_idle();
     // After each step; idle: it ran nothing and nothing came back, though there is work. Waits on the clock for the
     // next arrival, if one is to come.
     Result<> check(bool idle);

@@ -9,7 +9,7 @@ namespace patchbay::engine {
 
 StepLoop::StepLoop(const Parts& parts, std::string_view sync_reason)
     : p_(parts), timer_(parts.clock, parts.context), progress_(parts.clock, parts.sequences, parts.scheduler),
-      sync_reason_(sync_reason) {}
+      recovery_(parts.branches, parts.passes, parts.lifecycle, parts.swaps), sync_reason_(sync_reason) {}
 
 Result<StepReport> StepLoop::step() {
     const uint64_t collected = p_.passes.collected();
@@ -20,9 +20,7 @@ Result<StepReport> StepLoop::step() {
     p_.lifecycle.end_step();
     if (done) done = end();
     if (done) return p_.context.report;
-    p_.branches.drop();
-    p_.passes.cancel();
-    p_.lifecycle.fail_all(done.error());
+    recovery_.end_all(done.error());
     return done.failure();
 }
 
@@ -30,12 +28,10 @@ Result<StepReport> StepLoop::step() {
 void StepLoop::begin() {
     StepContext& context = p_.context;
     context.report = {};
-    recovered_ = false;
+    recovery_.begin_step();
     context.report.step = current_call().step = ++context.step;
     p_.lifecycle.begin_step();
-    const auto& pending = p_.sequences.pending();
-    const bool idle = p_.sequences.waiting().empty() && p_.sequences.running().empty() && p_.passes.in_flight() == 0;
-    if (idle && !pending.empty()) p_.clock.wait_until_ns(pending.begin()->first);
+    if (p_.passes.in_flight() == 0) progress_.wait_if_idle();
     p_.swaps.at_boundary(p_.passes.in_flight() > 0);
     context.report.start_ns = context.now_ns = p_.clock.now_ns();
     p_.kv.residencies().set_time(context.report.start_ns);
@@ -76,24 +72,14 @@ Result<> StepLoop::advance() {
     std::vector<Placed>& placed = p_.placement.placed();
     for (StepObserver* o : observers_) o->on_placed(placed);
     p_.context.report.sync_reason = waited;
-    if (!placed.empty()) PB_CHECK(or_recovered(passes.submit(placed, {depth > 0, p_.swaps.can_recover()})));
-    while (passes.in_flight() > (placed.empty() ? 0 : depth)) PB_CHECK(or_recovered(passes.collect()));
+    if (!placed.empty()) PB_CHECK(recovery_.or_recovered(passes.submit(placed, {depth > 0, p_.swaps.can_recover()})));
+    while (passes.in_flight() > (placed.empty() ? 0 : depth)) PB_CHECK(recovery_.or_recovered(passes.collect()));
     if (placed.empty() || passes.in_flight() > 0 || !p_.proposals.any()) return {};
     return timer_.run(Phase::kCommit, [&] { p_.proposals.propose(); });
 }
 
-// A step that fails while part of what computes it is on probation is computed anew by the predecessor.
-Result<> StepLoop::or_recovered(const Result<>& done) {
-    if (done || !p_.swaps.can_recover()) return done;
-    p_.branches.drop();
-    p_.passes.give_up();
-    p_.swaps.recover(done.error());
-    recovered_ = true;
-    return {};
-}
-
 Result<> StepLoop::end() {
-    const bool planned = !p_.placement.placed().empty() && !recovered_; // what failed in it has not passed
+    const bool planned = !p_.placement.placed().empty() && !recovery_.recovered(); // what failed in it has not passed
     p_.swaps.end_step({planned, planned && p_.passes.sampled()});
     if (!has_requests()) PB_CHECK(p_.copies.flush());
     p_.summary.note_state();

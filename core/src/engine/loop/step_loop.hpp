@@ -7,7 +7,7 @@
 #include "engine/loop/passes.hpp"
 #include "engine/loop/progress.hpp"
 #include "engine/loop/step_observer.hpp"
-#include "engine/swap/swaps.hpp"
+#include "engine/loop/step_recovery.hpp"
 #include "engine/placement/placement.hpp"
 #include "engine/speculation/proposals.hpp"
 #include "kv/kv_cache.hpp"
@@ -50,14 +50,13 @@ class StepLoop {
     bool has_requests() const { return !p_.sequences.empty() || p_.passes.in_flight() > 0; }
     void begin();
     Result<> advance();
-    Result<> or_recovered(const Result<>& done);
     Result<> end();
 
     const Parts p_;
     const PhaseTimer timer_;
     Progress progress_;
+    StepRecovery recovery_;
     const std::string_view sync_reason_;
-    bool recovered_ = false; // in this step
     std::vector<StepObserver*> observers_;
 };
 

@@ -1,0 +1,20 @@
+#include "engine/loop/step_recovery.hpp"
+
+namespace patchbay::engine {
+
+Result<> StepRecovery::or_recovered(const Result<>& done) {
+    if (done || !swaps_.can_recover()) return done;
+    branches_.drop();
+    passes_.give_up();
+    swaps_.recover(done.error());
+    recovered_ = true;
+    return {};
+}
+
+void StepRecovery::end_all(const std::string& reason) {
+    branches_.drop();
+    passes_.cancel();
+    lifecycle_.fail_all(reason);
+}
+
+}  // namespace patchbay::engine
