@@ -36,6 +36,17 @@ std::vector<Hop> hops_of_page() {
     return out;
 }
 
+// Whether a line of the file begins the function's definition: "Result<> Commit::commit(…". Calls are indented.
+bool defines(const std::string& file, const std::string& function) {
+    std::ifstream in(std::filesystem::path(kSourceDir) / "core/src" / file);
+    for (std::string line; std::getline(in, line);) {
+        const size_t at = line.find(function + "(");
+        if (at == std::string::npos || line[0] == ' ' || line[0] == '/' || line.ends_with(";")) continue;
+        if (at == 0 || line[at - 1] == ' ' || line[at - 1] == '&' || line[at - 1] == '*') return true;
+    }
+    return false;
+}
+
 std::vector<std::string> trace_of_a_request() {
     RealClock clock;
     auto engine = engine::Engine::create(tiny_model(), registry(), clock);
@@ -59,7 +70,7 @@ TEST(LifeOfARequest, IsAsThePageSays) {
     const std::vector<std::string> trace = trace_of_a_request();
     auto at = trace.begin();
     for (const Hop& hop : hops) {
-        EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(kSourceDir) / "core/src" / hop.file)) << hop.file;
+        EXPECT_TRUE(defines(hop.file, hop.function)) << hop.file << " does not define " << hop.function;
         const auto found = std::find_if(at, trace.end(), [&](const std::string& name) {
             return name.ends_with("::" + hop.function);
         });
