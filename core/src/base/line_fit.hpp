@@ -1,11 +1,12 @@
-// A line fitted to points by least squares, with more weight on later points: each point updates running means.
+// A line fitted to points by least squares: each point updates running means. Later points may have more weight.
 #pragma once
 
 namespace patchbay {
 
 class LineFit {
   public:
-    // share: the weight of the new point in the means, in (0, 1]. For the first point it is 1.
+    // share: the weight of the new point in the means, in (0, 1]. For the first point it is 1; with 1 / n for the n-th
+    // one all points have the same weight.
     void add(double x, double y, double share) {
         x_ += share * (x - x_);
         y_ += share * (y - y_);

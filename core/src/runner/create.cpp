@@ -108,7 +108,8 @@ Result<> ModelRunner::Builder::check_simulation() const {
     const host::Component& attention = out_->attention_->component();
     if (!attention.table<pb_attention>()->cost)
         return fail(StatusCode::kUnsupported, "device '" + device.name + "' computes nothing, and " +
-                    attention.label() + " does not say what it costs there (choose paged)");
+                    attention.label() + " does not say what it costs there (choose another: patchbay plugin list --kind "
+                    "attention)");
     return {};
 }
 

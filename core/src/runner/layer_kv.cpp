@@ -16,13 +16,15 @@ Result<kv::LayerKv> describe(const host::Component& attention, const pb_kv_spec&
     }
     if (kv.kind != PB_KV_FULL && kv.kind != PB_KV_SLIDING) return fail("keeps KV of kind " + std::to_string(kv.kind));
     if (kv.kind == PB_KV_SLIDING && kv.sliding_window == 0) return fail("has a sliding window of no token");
+    const auto refuse = [&](const std::string& what) {
+        return fail(StatusCode::kUnsupported,
+                    what + ", which " + attention.label() +
+                        " does not do (choose another: patchbay plugin list --kind attention)");
+    };
     if (spec.slopes && !(attention.table<pb_attention>()->capabilities & PB_ATTENTION_SLOPES))
-        return fail(StatusCode::kUnsupported, "adds to scores by distance (ALiBi), which " +
-                                                  std::string(attention.label()) +
-                                                  " does not do (choose paged or reference, on the device cpu)");
+        return refuse("adds to scores by distance (ALiBi)");
     if (spec.sinks && !(attention.table<pb_attention>()->capabilities & PB_ATTENTION_SINKS))
-        return fail(StatusCode::kUnsupported, "has attention sinks, which " + std::string(attention.label()) +
-                                                  " does not do (paged, paged_cuda and reference do)");
+        return refuse("has attention sinks");
     pb_attention_layout layout = sized<pb_attention_layout>();
     PB_CHECK(host::checked<&pb_attention::describe>(attention, &spec, &layout));
     if (layout.page_bytes == 0)

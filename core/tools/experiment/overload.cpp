@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/line_fit.hpp"
 #include "experiment/inference.hpp"
 
 namespace patchbay::experiment {
@@ -30,13 +31,10 @@ std::optional<Load> load_of(const RunRecord& run, const TimeSpan& span) {
     out.offered = (n - 1) / (*last - *first);
     const auto ended = [&](const RequestRecord& r) { return r.completed() && span.has(r.finish_ns); };
     out.served = static_cast<double>(std::ranges::count_if(run.requests, ended)) / span.seconds();
-    const double arrival = mean_of(arrivals), wait = mean_of(waits);
-    double both = 0, squares = 0;
-    for (size_t i = 0; i < arrivals.size(); ++i) {
-        both += (arrivals[i] - arrival) * (waits[i] - wait);
-        squares += (arrivals[i] - arrival) * (arrivals[i] - arrival);
-    }
-    out.growth = both / squares;
+    LineFit waits_by_arrival; // in which all points weigh alike
+    for (size_t i = 0; i < arrivals.size(); ++i)
+        waits_by_arrival.add(arrivals[i] - *first, waits[i], 1 / static_cast<double>(i + 1));
+    out.growth = waits_by_arrival.slope();
     return out;
 }
 

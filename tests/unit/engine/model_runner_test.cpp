@@ -259,7 +259,8 @@ std::string fault_of_sinks(uint32_t sinks, uint32_t capabilities) {
 TEST(ModelRunner, RefusesSinksThatAttentionDoesNotTakeOrThatAreNoneOfItsHeads) {
     constexpr uint32_t kTheNorm = 2; // 1 + its index: a vector, as long as the hidden state
     EXPECT_EQ(fault_of_sinks(kTheNorm, PB_ATTENTION_SLOPES),
-              "layer 1: has attention sinks, which attention 'paged' does not do (paged, paged_cuda and reference do)");
+              "layer 1: has attention sinks, which attention 'paged' does not do (choose another: patchbay plugin list "
+              "--kind attention)");
     EXPECT_EQ(fault_of_sinks(kTheNorm, PB_ATTENTION_SINKS),
               "layer 1 has its attention sinks in weight 1, a vector of 32, expected one number for each of its 4 "
               "heads");
