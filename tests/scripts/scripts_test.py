@@ -1,10 +1,11 @@
-"""scripts/test --minutes and the options of scripts/install-deps, in a tree of their own with programs that are made up."""
+"""scripts/test --minutes, scripts/print-slow and the options of scripts/install-deps, in a tree of their own with programs that are made up."""
 
 import os
 import shutil
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
@@ -86,6 +87,33 @@ class Minutes(Tree):
         done = self.call("test", "--minutes", "ten")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("got 'ten', expected a whole number", done.stderr)
+
+
+class PrintSlow(Tree):
+    def setUp(self):
+        super().setUp()
+        self.take("print-slow")
+        (self.folder / "tests").mkdir()
+        (self.folder / "tests/slow-tests.txt").write_text("# a comment\nLong.*  it waits for a browser\n")
+
+    def run_on(self, seconds, ci):
+        cases = "".join(f'<testcase name="{name}" time="{time}"/>' for name, time in seconds.items())
+        (self.folder / "tests.xml").write_text(f"<testsuite>{cases}</testsuite>")
+        with unittest.mock.patch.dict(os.environ, {"CI": ci}):
+            return self.call("print-slow", str(self.folder / "tests.xml"))
+
+    def test_prints_each_slow_test_with_its_reason(self):
+        done = self.run_on({"Short.A": 5, "Long.A": 300, "Other.A": 59}, "true")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("2 of 3 tests took more than 5 s", done.stdout)
+        self.assertIn("300.0 s  Long.A: it waits for a browser\n", done.stdout)
+        self.assertIn("59.0 s  Other.A: no reason in tests/slow-tests.txt", done.stdout)
+
+    def test_fails_in_ci_where_one_without_a_reason_is_far_over_the_limit(self):
+        done = self.run_on({"Other.A": 61}, "true")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Other.A took 61 s, expected at most 60 s without a reason", done.stderr)
+        self.assertEqual(self.run_on({"Other.A": 61}, "").returncode, 0)
 
 
 class InstallDeps(Tree):
