@@ -37,7 +37,7 @@ void add_gtests(std::set<std::string>& names) {
     }
 }
 
-// Of CMake: add_test(NAME Alerts …), random.worlds; sdk.x for sdk.${name}; and of functions around it report_test(Report …).
+// Of CMake: add_test(NAME Alerts …); sdk.x for sdk.${name}; and of functions around it report_test(Report …).
 void add_programs(std::set<std::string>& names) {
     const Pattern added(R"(add_test\(NAME (\S+))"), around(R"(\b\w+_(?:test|check)\((\w+) )");
     const Pattern variable(R"(^([^$]*)\$\{\w+\}(.*)$)");

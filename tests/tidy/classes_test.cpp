@@ -1,0 +1,123 @@
+// How large classes are: of one with more than 25 members it asks for a reason in docs/decisions/0080.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "paths.hpp"
+#include "pattern.hpp"
+#include "tree.hpp"
+
+namespace patchbay::tidy {
+namespace {
+
+constexpr size_t kManyMembers = 25;
+
+// What is left of a source without comments, and without what is in quotes.
+std::string code_of(const SourceText& file) {
+    std::string text;
+    for (const std::string& line : file.lines) text += line + "\n";
+    std::string out;
+    for (size_t at = 0; at < text.size();) {
+        const auto skip_to = [&](const char* end, size_t from) {
+            const size_t found = text.find(end, from);
+            at = found == text.npos ? text.size() : found + std::string_view(end).size();
+        };
+        if (text.compare(at, 2, "//") == 0) skip_to("\n", at), out += '\n';
+        else if (text.compare(at, 2, "/*") == 0) skip_to("*/", at);
+        else if (text.compare(at, 3, "R\"(") == 0) skip_to(")\"", at);
+        else if (text[at] == '"' || (text[at] == '\'' && (at == 0 || !std::isalnum(text[at - 1])))) {
+            const char quote = text[at++];
+            for (; at < text.size() && text[at] != quote; ++at)
+                if (text[at] == '\\') ++at;
+            ++at;
+        } else out += text[at++];
+    }
+    return out;
+}
+
+bool is_member(std::string declaration) {
+    static const Pattern begin("^(?:\\s*(?:public|private|protected):)*\\s*");
+    static const Pattern other("^(?:using|friend|class|struct|enum|union|typedef|static_assert|static constexpr|$)");
+    declaration.erase(0, begin.groups_in(declaration)[0].size());
+    return !other.found_in(declaration);
+}
+
+// Whether the brace at `close` ends a function's body: what comes before its first brace has parentheses, all of them
+// closed, and no further initializer or body follows.
+bool ends_function(const std::string& declaration, const std::string& code, size_t close) {
+    const auto opened = std::count(declaration.begin(), declaration.end(), '(');
+    if (opened == 0 || opened != std::count(declaration.begin(), declaration.end(), ')')) return false;
+    const size_t next = code.find_first_not_of(" \n", close + 1);
+    return next == code.npos || (code[next] != ',' && code[next] != '{' && code[next] != ';');
+}
+
+// Fields and functions that are declared between the braces of which the first is at `open`. Types, constants and
+// friends are none.
+size_t members_after(const std::string& code, size_t open) {
+    std::string declaration;
+    size_t count = 0;
+    for (size_t at = open + 1, depth = 1; at < code.size(); ++at) {
+        const char c = code[at];
+        if (c == '{') depth += 1;
+        else if (c == '}' && --depth == 0) break;
+        const bool ended = depth == 1 && (c == ';' || (c == '}' && ends_function(declaration, code, at)));
+        if (ended) {
+            count += is_member(declaration);
+            declaration.clear();
+        } else if (depth == 1 && c != '}') declaration += c;
+    }
+    return count;
+}
+
+struct Class {
+    std::string name, path;
+    size_t members;
+};
+
+std::vector<Class> classes() {
+    const Pattern head(R"(\b(?:class|struct)\s+([A-Za-z_][\w:]*)(?:\s+final)?(?:\s*:[^;{()]*)?\s*\{)");
+    std::vector<Class> out;
+    for (const SourceText& file : sources()) {
+        if (!starts_with_any(file.path, {"core/", "plugins/", "metrics/"}) || file.path.ends_with(".h")) continue;
+        const std::string code = code_of(file);
+        size_t from = 0;
+        for (const auto& groups : head.all_in(code)) {
+            const size_t open = code.find(groups[0], from) + groups[0].size() - 1;
+            out.push_back({groups[1], file.path, members_after(code, open)});
+            from = open;
+        }
+    }
+    return out;
+}
+
+// A warning, in the output: a class of one reason to exist may be long, and then the page says why.
+TEST(Classes, ThatAreLargeAreAskedForAReason) {
+    const std::filesystem::path decisions = std::filesystem::path(kSourceDir) / "docs/decisions";
+    const std::string page = read(decisions / "0080-how-large-a-class-may-be.md");
+    const std::vector<Class> all = classes();
+    EXPECT_GT(all.size(), 1000u) << "classes are not found any more";
+    size_t large = 0;
+    for (const Class& c : all) {
+        if (c.members <= kManyMembers) continue;
+        large += 1;
+        if (page.find("`" + c.name + "`") == page.npos)
+            std::cout << "warning: " << c.path << ": " << c.name << " has " << c.members
+                      << " members: has it a part with a name of its own? Else say why in docs/decisions/0080\n";
+    }
+    EXPECT_GT(large, 5u) << "members are not counted any more";
+}
+
+TEST(Classes, MembersAreFieldsAndFunctions) {
+    const SourceText file{"x.hpp",
+                          {"class A final : public B {", "  public:", "    A() : b_{\"};\"}, i_(1) {}",
+                           "    int f() const { return {}; }",
+                           "    void g(D = {}); // h();",
+                           "  private:", "    struct C { int d, e; };", "    using D = int;",
+                           "    std::vector<int> b_{1, 2};", "    int i_ = 0;", "};"}};
+    const std::string code = code_of(file);
+    EXPECT_EQ(members_after(code, code.find('{')), 5u) << code;
+}
+
+}  // namespace
+}  // namespace patchbay::tidy
