@@ -107,9 +107,9 @@ Result<> ModelRunner::Builder::check_simulation() const {
                     "device '" + device.name + "' computes nothing, but does not say what time passes");
     const host::Component& attention = out_->attention_->component();
     if (!attention.table<pb_attention>()->cost)
-        return fail(StatusCode::kUnsupported, "device '" + device.name + "' computes nothing, and " +
-                    attention.label() + " does not say what it costs there (choose another: patchbay plugin list --kind "
-                    "attention)");
+        return fail(StatusCode::kUnsupported,
+                    "device '" + device.name + "' computes nothing, and " + attention.label() +
+                        " does not say what it costs there (choose another: patchbay plugin list --kind attention)");
     return {};
 }
 
