@@ -70,6 +70,23 @@ TEST(ConfigKeys, PositionsAreReadInBothFormsAndTheNewerOneHolds) {
     EXPECT_THAT(scaled.log, HasSubstr("rope_scaling and rope_parameters are both there: rope_scaling is read"));
 }
 
+// transformers 4 alone takes null, and reads less of the objects than 5.
+TEST(ConfigKeys, WithoutANumberOfPositionsWhatTransformers4DoesNotReadIsRefused) {
+    const auto without = [](Config c) {
+        c["max_position_embeddings"] = "null";
+        return llama(c);
+    };
+    const Config linear = {{"rope_scaling.rope_type", "linear"}, {"rope_scaling.factor", "4"}};
+    Config other = linear, same = linear;
+    other["rope_scaling.rope_theta"] = "500";
+    same["rope_scaling.rope_theta"] = same["rope_theta"] = "500";
+    EXPECT_THAT(without(other).error, HasSubstr("max_position_embeddings is null, expected a number: with null "
+                                                "transformers 5 fails, and 4 does not read rope_scaling.rope_theta"));
+    EXPECT_FLOAT_EQ(without(same).frequencies[1], second(500, 4));
+    EXPECT_FLOAT_EQ(without({{"rope_theta", "500"}}).frequencies[1], second(500));
+    EXPECT_THAT(without({{"rope_parameters.rope_theta", "500"}}).error, HasSubstr("4 does not read rope_parameters"));
+}
+
 TEST(ConfigKeys, ThePartOfAHeadThatTurnsIsReadInRopeParameters) {
     const char *nested = "rope_parameters.partial_rotary_factor", *above = "partial_rotary_factor";
     const auto phi3 = [](const Config& c) { return read("phi3", "Phi3ForCausalLM", c).frequencies.size(); };

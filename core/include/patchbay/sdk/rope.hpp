@@ -139,6 +139,23 @@ inline double turned_part(const ModelConfig& config, const std::string& group, c
     return 1;
 }
 
+// transformers 5 refuses max_position_embeddings: null. 4 takes it, but reads rope_parameters not at all, and of
+// rope_scaling neither the theta nor the part of a head: refused where that makes a difference.
+inline void refuse_null_positions(const ModelConfig& config, const std::string& group, const RopeKeys& keys) {
+    if (!config.is_null("max_position_embeddings")) return;
+    const std::string theta = group + "rope_theta", part = group + "partial_rotary_factor";
+    const auto differs = [&](const std::string& nested, const std::string& above, double if_missing) {
+        return config.find(nested) && config.require<double>(nested) != config.get<double>(above, if_missing);
+    };
+    std::string what;
+    if (group.starts_with("rope_parameters") && config.has_section("rope_parameters")) what = "rope_parameters";
+    else if (differs(theta, keys.theta, keys.theta_if_missing)) what = theta;
+    else if (differs(part, "partial_rotary_factor", keys.part_if_missing)) what = part;
+    if (!what.empty())
+        throw Error(PB_INVALID, "max_position_embeddings is null, expected a number: with null transformers 5 fails, "
+                                "and 4 does not read " + what);
+}
+
 }  // namespace detail
 
 // Reads what config.json says of positions in the form of transformers 5 (rope_parameters) and in the one before
@@ -146,6 +163,7 @@ inline double turned_part(const ModelConfig& config, const std::string& group, c
 inline RopeSettings rope_settings(const ModelConfig& config, const RopeKeys& keys = {}) {
     RopeSettings r;
     const std::string group = keys.group.empty() ? detail::rope_group(config) : keys.group;
+    detail::refuse_null_positions(config, group, keys);
     const auto nested = config.find(group + "rope_theta"), above = config.find(keys.theta);
     if (nested && above && config.require<double>(keys.theta) != config.require<double>(group + "rope_theta"))
         config.warn(keys.theta + " is " + std::string(*above) + " and " + group + "rope_theta " + std::string(*nested) +
