@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "engine/request.hpp"
+#include "engine/request/parameters.hpp"
 
 namespace patchbay::serve {
 namespace {
@@ -48,16 +48,17 @@ unsigned http_status(StatusCode code) {
 
 std::string field_named_in(const std::string& text) {
     constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz_";
-    constexpr std::string_view kFields[] = {
-        "prompt", "n", "best_of", "max_tokens", "min_tokens", "stop", "stop_token_ids", "logit_bias", "logprobs",
-        "prompt_logprobs", "top_k", "seed", "mirostat", "dry_allowed_length", "dry_range", "dry_breakers", "bad_words",
-        "allowed_token_ids", "repetition_detection", "structured_outputs", "use_beam_search", "priority", "cache_salt"};
+    const auto is_field = [](const std::string& word) {
+        constexpr std::string_view kOthers[] = {"prompt", "use_beam_search", "priority", "cache_salt"};
+        return std::ranges::find(kOthers, word) != std::end(kOthers) ||
+               std::ranges::any_of(engine::rows_of<engine::SamplingParams>(), [&](const auto& row) {
+                   return row.info.json != engine::InJson::kNo && row.info.name == word;
+               });
+    };
     for (size_t at = 0; (at = text.find_first_of(kLetters, at)) != std::string::npos;) {
         const size_t end = std::min(text.find_first_not_of(kLetters, at), text.size());
         const std::string word = text.substr(at, end - at);
-        const auto is_it = [&](const auto& range) { return word == range.name; };
-        const bool is_range = std::ranges::any_of(engine::kSamplingRanges, is_it);
-        if (is_range || std::ranges::find(kFields, word) != std::end(kFields)) return word;
+        if (is_field(word)) return word;
         at = end;
     }
     return {};

@@ -1,6 +1,7 @@
 // Prompts: texts or ids, tokenised here, on the serving threads, and held to the limits.
 #include <algorithm>
 
+#include "engine/request/parameters.hpp"
 #include "serve/generation_request.hpp"
 
 namespace patchbay::serve {
@@ -12,21 +13,33 @@ constexpr size_t kMaxSequences = 4096; // all outputs of all prompts
 constexpr uint64_t kMaxFieldBytes = uint64_t{256} << 20; // of the lists and texts that each of these has for itself
 
 // Of the lists and texts of one request's fields, about.
-uint64_t field_bytes(const engine::SamplingParams& p) {
-    constexpr uint64_t kMapEntry = 48;
-    uint64_t sum = (p.dry_breakers.size() + p.stop_token_ids.size()) * sizeof(engine::TokenId);
-    if (p.allowed_token_ids) sum += p.allowed_token_ids->size() * sizeof(engine::TokenId);
-    sum += p.logit_bias.size() * kMapEntry;
-    const auto add = [&](const std::vector<std::string>& texts) {
+struct FieldBytes {
+    uint64_t operator()(const std::vector<engine::TokenId>& ids) const { return ids.size() * sizeof(engine::TokenId); }
+    uint64_t operator()(const std::vector<std::string>& texts) const {
+        uint64_t sum = 0;
         for (const std::string& text : texts) sum += sizeof text + text.size();
-    };
-    add(p.bad_words);
-    add(p.stop);
-    if (const auto& form = p.structured_outputs) {
-        add(form->choice);
-        for (const auto* text : {&form->json, &form->regex, &form->grammar, &form->structural_tag})
-            sum += *text ? (*text)->size() : 0;
+        return sum;
     }
+    uint64_t operator()(const std::map<engine::TokenId, float>& biases) const {
+        constexpr uint64_t kMapEntry = 48;
+        return biases.size() * kMapEntry;
+    }
+    uint64_t operator()(const grammar::StructuredOutputs& form) const {
+        uint64_t sum = (*this)(form.choice);
+        for (const auto* text : {&form.json, &form.regex, &form.grammar, &form.structural_tag})
+            sum += *text ? (*text)->size() : 0;
+        return sum;
+    }
+    template <class V>
+    uint64_t operator()(const std::optional<V>& value) const { return value ? (*this)(*value) : 0; }
+    template <class V>
+    uint64_t operator()(const V&) const { return 0; } // numbers
+};
+
+uint64_t field_bytes(const engine::SamplingParams& p) {
+    uint64_t sum = 0;
+    for (const auto& row : engine::rows_of<engine::SamplingParams>())
+        sum += std::visit([&](auto field) { return FieldBytes{}(p.*field); }, row.field);
     return sum;
 }
 

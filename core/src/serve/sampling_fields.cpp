@@ -3,6 +3,7 @@
 
 #include "base/numbers.hpp"
 #include "base/printable.hpp"
+#include "engine/request/parameters.hpp"
 #include "serve/generation_request.hpp"
 
 namespace patchbay::serve {
@@ -12,62 +13,14 @@ using engine::SamplingParams;
 using engine::TokenId;
 using grammar::StructuredOutputs;
 
-void read_numbers(Fields& f, SamplingParams& s) {
-    for (const engine::SamplingRange& range : engine::kSamplingRanges) f.read(range.name, s.*range.field);
-    f.read("top_k", s.top_k);
-    f.read("n", s.n);
-    if (s.n == 0) f.refuse("n", "got 0, expected 1 to " + std::to_string(engine::kMaxOutputs));
-    f.read("best_of", s.best_of);
-    f.read("min_tokens", s.min_tokens);
-    f.read("prompt_logprobs", s.prompt_logprobs);
-    f.read("dry_allowed_length", s.dry_allowed_length);
-    f.read("dry_range", s.dry_range);
-    f.read("mirostat", s.mirostat);
-    std::optional<int64_t> seed; // OpenAI's and vLLM's may be negative
-    f.read("seed", seed);
-    if (seed) s.seed = static_cast<uint64_t>(*seed);
-}
-
-void read_ends(Fields& f, SamplingParams& s) {
-    if (const Json* stop = f.find("stop"); stop && stop->is_string()) s.stop = {stop->get<std::string>()};
-    else f.read("stop", s.stop);
-    f.read("stop_token_ids", s.stop_token_ids);
-    f.read("ignore_eos", s.ignore_eos);
-    f.read("include_stop_str_in_output", s.include_stop_str_in_output);
-    if (const Json* repetition = f.object("repetition_detection")) {
-        Fields nested(*repetition, "repetition_detection.");
-        nested.read("max_pattern_size", s.repetition_detection.max_pattern_size);
-        nested.read("min_pattern_size", s.repetition_detection.min_pattern_size);
-        nested.read("min_count", s.repetition_detection.min_count);
-        f.keep(nested.refusal());
-    }
-}
-
-void read_biases(Fields& f, SamplingParams& s) {
-    f.read("bad_words", s.bad_words);
-    f.read("allowed_token_ids", s.allowed_token_ids);
-    const Json* biases = f.object("logit_bias");
+void read_biases(Fields& f, const char* name, std::map<TokenId, float>& out) {
+    const Json* biases = f.object(name);
     if (!biases) return;
     for (const auto& [key, value] : biases->items()) {
         const auto token = parse_number<TokenId>(key);
-        if (!token)
-            return f.refuse("logit_bias", "got the key '" + printable(key, 40) + "', expected a token id");
-        if (!value.is_number()) return f.refuse("logit_bias", "the bias of token " + key + " is no number");
-        s.logit_bias[*token] = value.get<float>();
-    }
-}
-
-void read_beams(Fields& f, SamplingParams& s) {
-    bool use = false;
-    f.read("use_beam_search", use);
-    if (!use) return;
-    s.beam_width = std::max(s.n, s.best_of); // as vLLM has it: n beams
-    s.best_of = 0;
-    if (const Json* early = f.find("early_stopping")) {
-        if (early->is_boolean())
-            s.early_stopping = early->get<bool>() ? engine::EarlyStopping::kYes : engine::EarlyStopping::kNo;
-        else if (*early == "never") s.early_stopping = engine::EarlyStopping::kNever;
-        else f.refuse("early_stopping", "expected true, false or \"never\"");
+        if (!token) return f.refuse(name, "got the key '" + printable(key, 40) + "', expected a token id");
+        if (!value.is_number()) return f.refuse(name, "the bias of token " + key + " is no number");
+        out[*token] = value.get<float>();
     }
 }
 
@@ -109,7 +62,7 @@ void read_response_format(Fields& f, const Json& format, std::optional<Structure
     f.keep(nested.refusal());
 }
 
-void read_structures(Fields& f, SamplingParams& s) {
+void read_structures(Fields& f, std::optional<StructuredOutputs>& to) {
     std::optional<StructuredOutputs> out;
     if (const Json* asked = f.object("structured_outputs")) {
         Fields nested(*asked, "structured_outputs.");
@@ -138,7 +91,64 @@ void read_structures(Fields& f, SamplingParams& s) {
     const int forms = out->forms();
     if (forms > 1)
         f.refuse("structured_outputs", "asks for " + std::to_string(forms) + " forms of the output, expected one");
-    else if (forms == 1) s.structured_outputs = std::move(out);
+    else if (forms == 1) to = std::move(out);
+}
+
+// Reads parameters by the types of what they set.
+class ParameterReader {
+  public:
+    explicit ParameterReader(Fields& fields) : fields_(fields) {}
+
+    template <class T>
+    void read_all(T& out) {
+        for (const engine::ParameterRow<T>& row : engine::rows_of<T>())
+            if (row.info.json == engine::InJson::kByType)
+                std::visit([&](auto field) { read(row.info.name, out.*field); }, row.field);
+    }
+
+  private:
+    template <class V>
+    void read(const char* name, V& out) {
+        if constexpr (engine::kHasRows<V>) read_parts(name, out);
+        else fields_.read(name, out);
+    }
+    template <class V>
+    void read_parts(const char* name, V& out) {
+        const Json* const parts = fields_.object(name);
+        if (!parts) return;
+        Fields nested(*parts, name + std::string("."));
+        ParameterReader(nested).read_all(out);
+        fields_.keep(nested.refusal());
+    }
+    void read(const char* name, std::optional<uint64_t>& out) {
+        std::optional<int64_t> seed; // OpenAI's and vLLM's may be negative
+        fields_.read(name, seed);
+        if (seed) out = static_cast<uint64_t>(*seed);
+    }
+    void read(const char* name, std::map<TokenId, float>& out) { read_biases(fields_, name, out); }
+    void read(const char*, std::optional<StructuredOutputs>& out) { read_structures(fields_, out); }
+    void read(const char*, engine::EarlyStopping&) {} // read_beams() does
+
+    Fields& fields_;
+};
+
+void read_stops(Fields& f, SamplingParams& s) {
+    if (const Json* stop = f.find("stop"); stop && stop->is_string()) s.stop = {stop->get<std::string>()};
+    else f.read("stop", s.stop);
+}
+
+void read_beams(Fields& f, SamplingParams& s) {
+    bool use = false;
+    f.read("use_beam_search", use);
+    if (!use) return;
+    s.beam_width = std::max(s.n, s.best_of); // as vLLM has it: n beams
+    s.best_of = 0;
+    if (const Json* early = f.find("early_stopping")) {
+        if (early->is_boolean())
+            s.early_stopping = early->get<bool>() ? engine::EarlyStopping::kYes : engine::EarlyStopping::kNo;
+        else if (*early == "never") s.early_stopping = engine::EarlyStopping::kNever;
+        else f.refuse("early_stopping", "expected true, false or \"never\"");
+    }
 }
 
 void read_stream(Fields& f, GenerationRequest& r) {
@@ -169,11 +179,10 @@ std::optional<Refusal> read_model_name(const Json& body, const ServedModel& mode
 std::optional<Refusal> read_generation(const Json& body, const ServedModel& model, GenerationRequest& r) {
     if (auto refusal = read_model_name(body, model, r)) return refusal;
     Fields f(body);
-    read_numbers(f, r.sampling);
-    read_ends(f, r.sampling);
-    read_biases(f, r.sampling);
+    ParameterReader(f).read_all(r.sampling);
+    if (r.sampling.n == 0) f.refuse("n", "got 0, expected 1 to " + std::to_string(engine::kMaxOutputs));
+    read_stops(f, r.sampling);
     read_beams(f, r.sampling);
-    read_structures(f, r.sampling);
     read_stream(f, r);
     f.read("priority", r.priority);
     f.read("cache_salt", r.cache_salt);

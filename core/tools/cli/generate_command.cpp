@@ -18,7 +18,6 @@
 #include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
 #include "cli/sampling_flags.hpp"
-#include "cli/stage_flags.hpp"
 #include "cli/token_ids.hpp"
 #include "config/load.hpp"
 #include "engine/engine.hpp"

@@ -4,96 +4,97 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <map>
+#include <optional>
 #include <sstream>
 
 #include "cli/flag_checks.hpp"
-#include "cli/stage_flags.hpp"
+#include "engine/request/parameters.hpp"
 
 namespace patchbay::cli {
 namespace {
 
 using S = engine::SamplingParams;
+using engine::ParameterInfo;
+using text::TokenId;
 
-void add_bias(S& s, const std::string& item) {
+void add_bias(std::map<TokenId, float>& biases, const char* flag, const std::string& item) {
     std::istringstream in(item);
     int32_t token = 0;
     char colon = 0;
     float bias = 0;
     if (!(in >> token >> colon >> bias) || colon != ':' || in.peek() != EOF || token < 0)
-        throw CLI::ValidationError("--logit-bias", "got '" + item + "', expected TOKEN:BIAS such as 50:-2.5");
-    s.logit_bias[token] = bias;
+        throw CLI::ValidationError(flag, "got '" + item + "', expected TOKEN:BIAS such as 50:-2.5");
+    biases[token] = bias;
 }
 
-void add_draws(CLI::App& app, const std::shared_ptr<SamplingFlags>& flags) {
-    S& s = flags->sampling;
-    app.add_option("--top-k", s.top_k, "sample among the k most likely (0: off)")->check(within<int32_t>(0));
-    const auto ranged = [&](const char* flag, float S::*field, const char* description) {
-        const auto& all = engine::kSamplingRanges;
-        const auto range = std::find_if(all.begin(), all.end(), [&](const auto& r) { return r.field == field; });
-        return app.add_option(flag, s.*field, description)->check(within<float>(range->low, range->high));
-    };
-    ranged("--length-penalty", &S::length_penalty,
-           "beam search orders by log-probability / tokens ^ penalty: above 0 for longer ones")
-        ->capture_default_str();
-    ranged("--temperature", &S::temperature, "0: greedy")->capture_default_str();
-    ranged("--top-p", &S::top_p, "sample among the most likely that make up p (1: off)");
-    ranged("--min-p", &S::min_p, "sample among those at least min-p times as likely as the first (0: off)");
-    ranged("--repetition-penalty", &S::repetition_penalty, "above 1: less of what prompt and output have (1: off)");
-    ranged("--presence-penalty", &S::presence_penalty, "above 0: less of what the output has (0: off)");
-    ranged("--frequency-penalty", &S::frequency_penalty, "the same, for each time it appeared (0: off)");
-    add_stage_flags(app, s, flags->dry_breakers);
-    app.add_option_function<std::vector<std::string>>(
-           "--logit-bias",
-           [flags](const std::vector<std::string>& items) {
-               for (const auto& item : items) add_bias(flags->sampling, item);
-           },
-           "TOKEN:BIAS, may be given several times")
-        ->allow_extra_args(false);
-    app.add_option("--bad-word", s.bad_words, "text that the output does not have; may be given several times")
-        ->allow_extra_args(false);
-    app.add_option_function<std::vector<int32_t>>(
-           "--allowed-token-ids", [flags](const std::vector<int32_t>& ids) { flags->sampling.allowed_token_ids = ids; },
-           "tokens that may be sampled, a list")
-        ->delimiter(',')
-        ->check(within<int32_t>(0));
-    app.add_option("--seed", s.seed, "seed of every prompt's draws")->check(within<uint64_t>(0));
-}
+// Adds the flags of parameters by the types of what they set.
+class FlagAdder {
+  public:
+    FlagAdder(CLI::App& app, SamplingFlags& flags) : app_(app), flags_(flags) {}
 
-void add_ends(CLI::App& app, S& s) {
-    app.add_option("--min-tokens", s.min_tokens, "output tokens before any stop")->check(within<uint32_t>(0));
-    app.add_option("--stop", s.stop, "text that ends the output; may be given several times")->allow_extra_args(false);
-    app.add_flag("--include-stop", s.include_stop_str_in_output, "keep the stop text");
-    app.add_flag("--ignore-eos", s.ignore_eos, "go on after the end-of-text token");
-    app.add_option("--repetition-max-pattern", s.repetition_detection.max_pattern_size,
-                   "end an output that repeats a pattern of up to so many tokens (0: off)");
-    app.add_option("--repetition-min-pattern", s.repetition_detection.min_pattern_size, "of at least so many tokens")
-        ->capture_default_str();
-    app.add_option("--repetition-min-count", s.repetition_detection.min_count, "so many times")->capture_default_str();
-}
+    template <class T>
+    void add_all(T& out) {
+        for (const engine::ParameterRow<T>& row : engine::rows_of<T>())
+            std::visit([&](auto field) { add(row.info, out.*field); }, row.field);
+    }
 
-void add_several(CLI::App& app, S& s) {
-    const auto most = within<uint32_t>(1, engine::kMaxOutputs);
-    app.add_option("--n", s.n, "outputs of each prompt, with draws of their own (needs a temperature above 0)")
-        ->check(most);
-    app.add_option("--best-of", s.best_of, "outputs that are made, of which the n most likely are shown")->check(most);
-    app.add_option("--beam-width", s.beam_width, "beam search with so many beams, whose n best are shown")->check(most);
-    app.add_option("--early-stopping", s.early_stopping, "when beam search ends: false, true or never")
-        ->transform(CLI::CheckedTransformer(std::map<std::string, engine::EarlyStopping>{
-            {"false", engine::EarlyStopping::kNo},
-            {"true", engine::EarlyStopping::kYes},
-            {"never", engine::EarlyStopping::kNever}}));
-}
+  private:
+    template <class V>
+    void add(const ParameterInfo& p, V& out) {
+        if constexpr (engine::kHasRows<V>) add_all(out);
+        else if (p.flag.name) add_flag(p, out);
+    }
 
-void add_reports(CLI::App& app, S& s) {
-    app.add_option("--logprobs", s.logprobs,
-                   "log-probabilities of each token and of so many of the highest (-1: all), in --output-format jsonl")
-        ->check(within<int32_t>(-1));
-    app.add_flag("--logits-statistics", s.logits_statistics,
-                 "entropy, maximum and the first token's share of the logits, in --output-format jsonl and metrics");
-    app.add_option("--prompt-logprobs", s.prompt_logprobs, "those of the prompt's tokens, likewise")
-        ->check(within<int32_t>(-1));
-}
+    template <class V>
+    void add_flag(const ParameterInfo& p, V& out) { add_number<V>(p, out); }
+    template <class V>
+    void add_flag(const ParameterInfo& p, std::optional<V>& out) { add_number<V>(p, out); }
+    template <class V, class Out>
+    void add_number(const ParameterInfo& p, Out& out) {
+        using Limits = std::numeric_limits<V>;
+        const std::optional<double> low = p.flag.low ? p.flag.low : p.low;
+        CLI::Option* const option = app_.add_option(p.flag.name, out, p.flag.help);
+        if (!p.only.empty()) option->check(CLI::IsMember(p.only));
+        else option->check(within<V>(low ? static_cast<V>(*low) : Limits::lowest(),
+                                     p.high ? static_cast<V>(*p.high) : Limits::max()));
+        if (p.flag.shows_default) option->capture_default_str();
+    }
+
+    void add_flag(const ParameterInfo& p, bool& out) { app_.add_flag(p.flag.name, out, p.flag.help); }
+    void add_flag(const ParameterInfo& p, std::vector<std::string>& out) {
+        app_.add_option(p.flag.name, out, p.flag.help)->allow_extra_args(false);
+    }
+    void add_flag(const ParameterInfo& p, std::vector<TokenId>&) { // of texts, until the model's tokens are known
+        flags_.dry_breakers = {"\n", ":", "\"", "*"};
+        add_flag(p, flags_.dry_breakers);
+    }
+    void add_flag(const ParameterInfo& p, std::optional<std::vector<TokenId>>& out) {
+        app_.add_option_function<std::vector<TokenId>>(
+                p.flag.name, [&out](const std::vector<TokenId>& ids) { out = ids; }, p.flag.help)
+            ->delimiter(',')
+            ->check(within<TokenId>(0));
+    }
+    void add_flag(const ParameterInfo& p, std::map<TokenId, float>& out) {
+        app_.add_option_function<std::vector<std::string>>(
+                p.flag.name,
+                [&out, flag = p.flag.name](const std::vector<std::string>& items) {
+                    for (const auto& item : items) add_bias(out, flag, item);
+                },
+                p.flag.help)
+            ->allow_extra_args(false);
+    }
+    void add_flag(const ParameterInfo& p, engine::EarlyStopping& out) {
+        const std::map<std::string, engine::EarlyStopping> words(std::begin(engine::kEarlyStoppingWords),
+                                                                 std::end(engine::kEarlyStoppingWords));
+        app_.add_option(p.flag.name, out, p.flag.help)->transform(CLI::CheckedTransformer(words));
+    }
+    void add_flag(const ParameterInfo&, std::optional<grammar::StructuredOutputs>&) {} // a flag for each form
+
+    CLI::App& app_;
+    SamplingFlags& flags_;
+};
 
 void add_structure(CLI::App& app, const std::shared_ptr<SamplingFlags>& flags) {
     app.add_option("--json-schema", flags->schema_file, "the output is JSON that the schema in this file allows");
@@ -119,10 +120,7 @@ void add_structure(CLI::App& app, const std::shared_ptr<SamplingFlags>& flags) {
 }  // namespace
 
 void add_sampling_flags(CLI::App& app, const std::shared_ptr<SamplingFlags>& flags) {
-    add_draws(app, flags);
-    add_ends(app, flags->sampling);
-    add_several(app, flags->sampling);
-    add_reports(app, flags->sampling);
+    FlagAdder(app, *flags).add_all(flags->sampling);
     add_structure(app, flags);
 }
 
@@ -140,6 +138,18 @@ Result<engine::SamplingParams> read_sampling(const SamplingFlags& flags) {
     if (!flags.structural_tag_file.empty()) {
         if (!asked) asked.emplace();
         PB_TRY(asked->structural_tag, read_file("--structural-tag", flags.structural_tag_file));
+    }
+    return out;
+}
+
+std::vector<text::TokenId> tokens_with(const text::Tokenizer& tokenizer, const std::vector<std::string>& texts) {
+    std::vector<text::TokenId> out;
+    for (text::TokenId t = 0; static_cast<uint32_t>(t) < tokenizer.vocab_size(); ++t) {
+        const std::string_view bytes = tokenizer.token_bytes(t);
+        const auto in_it = [&](const std::string& text) {
+            return !text.empty() && bytes.find(text) != std::string_view::npos;
+        };
+        if (std::any_of(texts.begin(), texts.end(), in_it)) out.push_back(t);
     }
     return out;
 }

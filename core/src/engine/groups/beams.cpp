@@ -4,34 +4,10 @@
 #include <utility>
 
 #include "config/step_limits.hpp"
+#include "engine/request/parameters.hpp"
 
 namespace patchbay::engine {
 namespace {
-
-Result<> refuse_beside_beams(const SamplingParams& p) {
-    const std::pair<const char*, bool> others[] = {
-        {"best_of", p.best_of > 0},
-        {"structured_outputs", p.structured_outputs.has_value()},
-        {"bad_words", !p.bad_words.empty()},
-        {"allowed_token_ids", p.allowed_token_ids.has_value()},
-        {"logit_bias", !p.logit_bias.empty()},
-        {"top_k", p.top_k > 0},
-        {"top_p", p.top_p != 1},
-        {"min_p", p.min_p != 0},
-        {"repetition_penalty", p.repetition_penalty != 1},
-        {"presence_penalty", p.presence_penalty != 0},
-        {"frequency_penalty", p.frequency_penalty != 0},
-        {"dry_multiplier", p.dry_multiplier != 0},
-        {"top_n_sigma", p.top_n_sigma != 0},
-        {"typical_p", p.typical_p != 1},
-        {"xtc_probability", p.xtc_probability != 0},
-        {"mirostat", p.mirostat != 0},
-        {"repetition_detection", p.repetition_detection.max_pattern_size > 0},
-        {"logits_statistics", p.logits_statistics}};
-    for (const auto& [name, given] : others)
-        if (given) return fail(std::string(name) + " with beam_width, whose candidates are those of the raw logits");
-    return {};
-}
 
 // Of a request: those that it names, and those of the model.
 std::vector<TokenId> end_tokens(const SamplingParams& p, const std::vector<TokenId>& eos) {
@@ -71,7 +47,8 @@ uint32_t BeamSearches::candidates_wanted(const SamplingParams& p) const {
 
 Result<> BeamSearches::check(const Request& r) const {
     const SamplingParams& p = r.sampling;
-    PB_CHECK(refuse_beside_beams(p));
+    if (const char* const name = first_used(p, &ParameterInfo::refused_with_beams))
+        return fail(std::string(name) + " with beam_width, whose candidates are those of the raw logits");
     const std::string width = "beam_width is " + std::to_string(p.beam_width);
     if (p.beam_width > kMaxOutputs) return fail(width + ", expected 0 to " + std::to_string(kMaxOutputs));
     if (p.n > p.beam_width) return fail(width + ", less than n of " + std::to_string(p.n));

@@ -1,7 +1,8 @@
 #include "engine/request/validation.hpp"
 
 #include <algorithm>
-#include <utility>
+
+#include "engine/request/parameters.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -14,7 +15,6 @@ std::string number(double x) {
 }
 
 constexpr size_t kMaxStopIds = 1024;
-constexpr uint32_t kMaxPattern = 1024; // tokens
 
 Result<> check_range(const char* name, double value, double low, double high) {
     if (value >= low && value <= high) return {}; // also refuses NaN
@@ -101,47 +101,23 @@ Result<> check_made_up(const SamplingParams& p, TokenText text) {
 }
 
 Result<> check_synthetic_acceptance(const SamplingParams& p) {
-    const std::pair<const char*, bool> of_the_model[] = {{"logprobs", p.logprobs.has_value()},
-                                                         {"prompt_logprobs", p.prompt_logprobs.has_value()},
-                                                         {"logits_statistics", p.logits_statistics},
-                                                         {"best_of", p.best_of > 0},
-                                                         {"beam_width", p.beam_width > 0},
-                                                         {"bad_words", !p.bad_words.empty()},
-                                                         {"allowed_token_ids", p.allowed_token_ids.has_value()},
-                                                         {"structured_outputs", p.structured_outputs.has_value()}};
-    for (const auto& [name, given] : of_the_model)
-        if (given)
-            return fail(StatusCode::kUnsupported, std::string(name) +
-                        " with rejection_sample_method: synthetic, whose texts are not the model's");
+    if (const char* const name = first_used(p, &ParameterInfo::of_the_model))
+        return fail(StatusCode::kUnsupported, std::string(name) +
+                    " with rejection_sample_method: synthetic, whose texts are not the model's");
     return {};
 }
 
 pb_sampling_params wire_params(const SamplingParams& p, const std::vector<pb_logit_bias>& bias) {
     pb_sampling_params out{};
     out.struct_size = sizeof out;
-    out.top_k = p.top_k;
-    out.temperature = p.temperature;
-    out.top_p = p.top_p;
-    out.min_p = p.min_p;
-    out.repetition_penalty = p.repetition_penalty;
-    out.presence_penalty = p.presence_penalty;
-    out.frequency_penalty = p.frequency_penalty;
+    copy_numbers(p, out);
     // best_of ranks by cumulative_logprob, which is made of these.
     out.logprobs = p.logprobs ? static_cast<uint32_t>(*p.logprobs) + 1 : p.best_of > p.n;
     out.logit_bias_count = static_cast<uint32_t>(bias.size());
     out.logit_bias = bias.data();
     out.dry_breakers = p.dry_breakers.data();
     out.dry_breaker_count = static_cast<uint32_t>(p.dry_breakers.size());
-    out.dry_multiplier = p.dry_multiplier;
-    out.dry_base = p.dry_base;
-    out.dry_allowed_length = p.dry_allowed_length;
-    out.dry_range = p.dry_range;
-    out.top_n_sigma = p.top_n_sigma;
-    out.typical_p = p.typical_p;
-    out.xtc_probability = p.xtc_probability;
-    out.xtc_threshold = p.xtc_threshold;
     out.mirostat_tau = p.mirostat > 0 ? p.mirostat_tau : 0;
-    out.mirostat_eta = p.mirostat_eta;
     return out;
 }
 
