@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/request/finish_reasons.hpp"
+
 namespace patchbay::serve {
 
 Reply::Reply(const GenerationRequest& request, const ServedModel& model, std::string id, int64_t created,
@@ -32,9 +34,7 @@ Json Reply::finish_of(const Choice& choice) const {
 }
 
 Json Reply::stop_reason_of(const Choice& choice) const {
-    using engine::FinishReason;
-    const bool has_one = choice.finish == FinishReason::kStop || choice.finish == FinishReason::kRepetition;
-    if (!has_one || choice.stop_reason.empty()) return nullptr;
+    if (!engine::info_of(choice.finish).shows_stop_reason || choice.stop_reason.empty()) return nullptr;
     if (choice.stop_token) return *choice.stop_token;
     return choice.stop_reason;
 }

@@ -3,22 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/request/finish_reasons.hpp"
+
 namespace patchbay::engine {
-namespace {
-
-pb_finish_reason reason_of(FinishReason r) {
-    switch (r) {
-        case FinishReason::kStop:
-        case FinishReason::kRepetition: return PB_FINISH_STOP;
-        case FinishReason::kLength: return PB_FINISH_LENGTH;
-        case FinishReason::kAbort: return PB_FINISH_ABORT;
-        case FinishReason::kError: return PB_FINISH_ERROR;
-        case FinishReason::kNone: break;
-    }
-    return 0;
-}
-
-}  // namespace
 
 SchedulerPort::SchedulerPort(const config::EngineSettings& settings, const Sequences& sequences, Clock& clock,
                              StepContext& context, SwapJournal& journal)
@@ -35,7 +22,7 @@ void SchedulerPort::arrived(const pb_sequence& record) {
 }
 
 void SchedulerPort::finished(const Sequence& s) {
-    const pb_finished said{sizeof said, reason_of(s.output.delta.finish), s.id, s.outputs(), 0};
+    const pb_finished said{sizeof said, info_of(s.output.delta.finish).for_scheduler, s.id, s.outputs(), 0};
     slot_.each([&](const host::Component& c) {
         if (host::table_of<pb_scheduler>(c).finished) host::call<&pb_scheduler::finished>(c, &said);
     });
