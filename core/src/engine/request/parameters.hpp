@@ -39,9 +39,11 @@ enum class InJson { // of a request over HTTP
 };
 
 struct ParameterInfo {
-    const char* name;                    // in JSON, experiments and errors
-    std::optional<double> low{}, high{}; // inclusive; of a float: those of kSamplingRanges
-    std::vector<uint32_t> only{};        // the values that it may have; empty: all between
+    const char* name; // in JSON, experiments and errors
+    // Inclusive; of a float: those of kSamplingRanges. The engine holds a float to them, and a uint32_t that has a
+    // `high`; flags and keys of experiments hold all numbers to them.
+    std::optional<double> low{}, high{};
+    std::vector<uint32_t> only{}; // the values that it may have; empty: all between
     const char* unit = "";
     InJson json = InJson::kByType;
     ParameterFlag flag{};

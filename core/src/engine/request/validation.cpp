@@ -21,6 +21,16 @@ Result<> check_range(const char* name, double value, double low, double high) {
     return fail(std::string(name) + " is " + number(value) + ", expected " + number(low) + " to " + number(high));
 }
 
+Result<> check_ranges(const SamplingParams& p) {
+    for (const SamplingRange& r : kSamplingRanges) PB_CHECK(check_range(r.name, p.*r.field, r.low, r.high));
+    for (const auto& [field, info] : rows_of<SamplingParams>()) {
+        const auto* const count = std::get_if<uint32_t SamplingParams::*>(&field);
+        if (count && info.high && info.only.empty())
+            PB_CHECK(check_range(info.name, p.**count, info.low.value_or(0), *info.high));
+    }
+    return {};
+}
+
 Result<> check_logprobs(const char* name, std::optional<int32_t>& count, int32_t max_logprobs, uint32_t vocab) {
     if (!count) return {};
     const auto all = static_cast<int32_t>(vocab);
@@ -41,11 +51,9 @@ Result<> check_logprobs(const char* name, std::optional<int32_t>& count, int32_t
 Result<> check_sampling(SamplingParams& p, const SamplingLimits& limits) {
     const uint32_t vocab = limits.vocab_size;
     std::ranges::sort(p.dry_breakers);
-    for (const SamplingRange& r : kSamplingRanges) PB_CHECK(check_range(r.name, p.*r.field, r.low, r.high));
+    PB_CHECK(check_ranges(p));
     PB_CHECK(check_logprobs("logprobs", p.logprobs, limits.max_logprobs, vocab));
     PB_CHECK(check_logprobs("prompt_logprobs", p.prompt_logprobs, limits.max_logprobs, vocab));
-    PB_CHECK(check_range("n", p.n, 1, kMaxOutputs));
-    PB_CHECK(check_range("best_of", p.best_of, 0, kMaxOutputs));
     if (p.best_of > 0 && p.best_of < p.n)
         return fail("best_of is " + std::to_string(p.best_of) + ", less than n of " + std::to_string(p.n));
     if (p.beam_width == 0 && sequences_of(p) > 1 && p.temperature == 0)
