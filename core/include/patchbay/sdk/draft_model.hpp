@@ -161,7 +161,7 @@ class DraftChains {
         for (uint32_t i = 0; i < batch.size(); ++i) {
             chains_[i].clear();
             branches_[i].clear();
-            if (most(batch, i) > 0) going_.push_back(i);
+            if (max_drafts_of(batch, i) > 0) going_.push_back(i);
         }
         uint32_t doubts = 0;
         while (!going_.empty()) doubts += extend(batch);
@@ -185,7 +185,7 @@ class DraftChains {
         return DraftModel(context, settings, context.get<double>("simulated_acceptance"));
     }
 
-    uint32_t most(const ProposeBatch& batch, uint32_t i) const {
+    uint32_t max_drafts_of(const ProposeBatch& batch, uint32_t i) const {
         const uint32_t ahead = facts().max_draft_depth ? facts().max_draft_depth : std::numeric_limits<uint32_t>::max();
         return std::min(batch.row(i).max_drafts, ahead);
     }
@@ -224,7 +224,7 @@ class DraftChains {
             }
             if (drawn) std::ranges::copy(from, batch.drawn_from(i, static_cast<uint32_t>(chains_[i].size())).begin());
             chains_[i].push_back(tokens_[r]);
-            if (chains_[i].size() < most(batch, i)) going_[kept++] = i;
+            if (chains_[i].size() < max_drafts_of(batch, i)) going_[kept++] = i;
         }
         going_.resize(kept);
         return doubts;

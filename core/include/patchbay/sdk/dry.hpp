@@ -15,8 +15,9 @@ namespace patchbay {
 // Linear in x (the Z algorithm, from the end).
 inline std::vector<uint32_t> repeats_of_end(std::span<const int32_t> x, std::span<const int32_t> breakers) {
     const size_t n = x.size();
-    size_t most = 0; // after the last breaker
-    while (most < n && !std::binary_search(breakers.begin(), breakers.end(), x[n - 1 - most])) most += 1;
+    size_t max_length = 0; // after the last breaker
+    while (max_length < n && !std::binary_search(breakers.begin(), breakers.end(), x[n - 1 - max_length]))
+        max_length += 1;
     std::vector<uint32_t> z(n, 0); // from the end
     for (size_t i = 1, left = 0, right = 0; i < n; ++i) {
         size_t length = i < right ? std::min<size_t>(right - i, z[i - left]) : 0;
@@ -24,7 +25,7 @@ inline std::vector<uint32_t> repeats_of_end(std::span<const int32_t> x, std::spa
         z[i] = static_cast<uint32_t>(length);
         if (i + length > right) left = i, right = i + length;
     }
-    for (uint32_t& length : z) length = static_cast<uint32_t>(std::min<size_t>(length, most));
+    for (uint32_t& length : z) length = static_cast<uint32_t>(std::min<size_t>(length, max_length));
     std::reverse(z.begin(), z.end());
     return z;
 }

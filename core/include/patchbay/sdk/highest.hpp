@@ -22,13 +22,13 @@ inline bool likelier(const Candidate& a, const Candidate& b) {
 // −infinity where there is none.
 inline float highest(std::span<const float> x) {
     constexpr size_t kLanes = 32; // independent, so that a compiler has vectors to fill
-    float most[kLanes];
-    std::fill_n(most, kLanes, -INFINITY);
+    float maxima[kLanes];
+    std::fill_n(maxima, kLanes, -INFINITY);
     size_t i = 0;
     for (; i + kLanes <= x.size(); i += kLanes)
-        for (size_t j = 0; j < kLanes; ++j) most[j] = x[i + j] > most[j] ? x[i + j] : most[j];
-    for (; i < x.size(); ++i) most[0] = x[i] > most[0] ? x[i] : most[0];
-    return *std::max_element(most, most + kLanes);
+        for (size_t j = 0; j < kLanes; ++j) maxima[j] = x[i + j] > maxima[j] ? x[i + j] : maxima[j];
+    for (; i < x.size(); ++i) maxima[0] = x[i] > maxima[0] ? x[i] : maxima[0];
+    return *std::max_element(maxima, maxima + kLanes);
 }
 
 // Keeps the n likeliest of what it is offered, in ascending order of tokens.

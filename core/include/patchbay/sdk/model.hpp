@@ -19,10 +19,10 @@
 
 namespace patchbay {
 
-// config.json, flattened. What is missing (or null) takes the fallback; without one it is an error. A value of another
-// type than the one that is read is always an error, which names the key: a list or a map where one value is expected,
-// one value where the key's parents should be a list or a map, a text where a number is expected. A string that would
-// read as another type stands with its quotes, an empty list as [], an empty map as {}.
+// config.json, flattened. What is missing (or null) takes the default value; without one it is an error. A value of
+// another type than the one that is read is always an error, which names the key: a list or a map where one value is
+// expected, one value where the key's parents should be a list or a map, a text where a number is expected. A string
+// that would read as another type stands with its quotes, an empty list as [], an empty map as {}.
 class ModelConfig {
   public:
     // host: that warnings go to; null: they are dropped.
@@ -40,11 +40,11 @@ class ModelConfig {
         return value == "null" ? std::nullopt : value;
     }
     template <class T>
-    T get(std::string_view key, T fallback) const {
+    T get(std::string_view key, T default_value) const {
         const auto value = look_up(key, expected<T>());
         if (std::same_as<T, bool> && value == "null") // which some read as false, and some as the default
             throw Error(PB_INVALID, std::string(key) + " is null, expected true or false");
-        return value && *value != "null" ? parse<T>(key, *value) : fallback;
+        return value && *value != "null" ? parse<T>(key, *value) : default_value;
     }
     bool is_null(std::string_view key) const { // said to be so, not missing
         for (uint32_t i = 0; i < raw.count; ++i)
@@ -61,9 +61,9 @@ class ModelConfig {
     }
     // Of a number whose null means that there is none, which is 0 then.
     template <class T>
-    T get_or_none(std::string_view key, T fallback) const {
+    T get_or_none(std::string_view key, T default_value) const {
         const auto value = look_up(key, expected<T>());
-        return !value ? fallback : *value == "null" ? 0 : parse<T>(key, *value);
+        return !value ? default_value : *value == "null" ? 0 : parse<T>(key, *value);
     }
     template <class T>
     T require(std::string_view key) const {
@@ -73,8 +73,9 @@ class ModelConfig {
     }
 
     // A number of [low, high].
-    uint32_t integer(std::string_view key, uint32_t low, uint32_t high, std::optional<uint32_t> fallback = {}) const {
-        const int64_t x = fallback ? get<int64_t>(key, *fallback) : require<int64_t>(key);
+    uint32_t integer(std::string_view key, uint32_t low, uint32_t high,
+                     std::optional<uint32_t> default_value = {}) const {
+        const int64_t x = default_value ? get<int64_t>(key, *default_value) : require<int64_t>(key);
         if (x < low || x > high)
             throw Error(PB_INVALID, std::string(key) + " is " + std::to_string(x) + ", expected " +
                                         std::to_string(low) + " to " + std::to_string(high));
@@ -82,8 +83,8 @@ class ModelConfig {
     }
     // The same under either of two names.
     uint32_t integer_as(std::string_view key, std::string_view other, uint32_t low, uint32_t high,
-                        std::optional<uint32_t> fallback = {}) const {
-        if (!find(other)) return integer(key, low, high, fallback);
+                        std::optional<uint32_t> default_value = {}) const {
+        if (!find(other)) return integer(key, low, high, default_value);
         const uint32_t named = integer(other, low, high);
         if (find(key) && integer(key, low, high) != named)
             throw Error(PB_INVALID, std::string(key) + " is " + std::string(*find(key)) + " and " + std::string(other) +

@@ -12,9 +12,9 @@ namespace patchbay {
 // The highest allowed logit's token, of equal ones the lowest; −1 where all are NaN or −infinity.
 inline int32_t likeliest(std::span<const float> logits, const pb_sample_row& row) {
     if (!row.allowed) {
-        const float most = highest(logits);
-        if (!(most > -INFINITY)) return -1;
-        return static_cast<int32_t>(std::find(logits.begin(), logits.end(), most) - logits.begin());
+        const float max_logit = highest(logits);
+        if (!(max_logit > -INFINITY)) return -1;
+        return static_cast<int32_t>(std::find(logits.begin(), logits.end(), max_logit) - logits.begin());
     }
     Candidate best{-1, -INFINITY};
     for (size_t t = 0; t < logits.size(); ++t)
@@ -24,12 +24,12 @@ inline int32_t likeliest(std::span<const float> logits, const pb_sample_row& row
 
 // log(sum(exp(x))), summed in double; NaN counts as −inf.
 inline double log_sum_exp(std::span<const float> x) {
-    const float most = highest(x);
-    if (!(most > -INFINITY)) return -INFINITY;
+    const float max_logit = highest(x);
+    if (!(max_logit > -INFINITY)) return -INFINITY;
     double sum = 0;
     for (const float v : x)
-        if (v > most - 80) sum += std::exp(v - most); // the others together are below 1e-34 of it, each
-    return most + std::log(sum);
+        if (v > max_logit - 80) sum += std::exp(v - max_logit); // the others together are below 1e-34 of it, each
+    return max_logit + std::log(sum);
 }
 
 // Fills logprobs and the top lists of row i from its raw logits, if the row asks for them.
@@ -43,9 +43,9 @@ inline void write_logprobs(SampleBatch& batch, uint32_t i, int32_t token) {
     const auto n = std::min<size_t>({size_t{wanted - 1}, batch.raw.max_logprobs, logits.size()});
     if (n == 0) return;
     std::vector<Candidate> top;
-    Highest most(n, top);
-    for (size_t t = 0; t < logits.size(); ++t) most.offer(static_cast<int32_t>(t), logits[t]);
-    most.finish();
+    Highest kept(n, top);
+    for (size_t t = 0; t < logits.size(); ++t) kept.offer(static_cast<int32_t>(t), logits[t]);
+    kept.finish();
     std::sort(top.begin(), top.end(), likelier);
     for (size_t t = 0; top.size() < n; ++t) // fewer numbers than asked for: of the others the first
         if (!(logits[t] > -INFINITY)) top.push_back({static_cast<int32_t>(t), -INFINITY});

@@ -13,31 +13,31 @@ namespace patchbay {
 
 using Candidates = std::vector<Candidate>;
 
-inline float most_of(const Candidates& c) {
-    float most = -INFINITY;
-    for (const Candidate& x : c) most = std::max(most, x.logit);
-    return most;
+inline float max_logit_of(const Candidates& c) {
+    float max_logit = -INFINITY;
+    for (const Candidate& x : c) max_logit = std::max(max_logit, x.logit);
+    return max_logit;
 }
 
 inline double log_weight(const Candidates& c) { // of all of them together
-    const double most = most_of(c);
+    const double max_logit = max_logit_of(c);
     double sum = 0;
-    for (const Candidate& x : c) sum += std::exp(x.logit - most);
-    return most + std::log(sum);
+    for (const Candidate& x : c) sum += std::exp(x.logit - max_logit);
+    return max_logit + std::log(sum);
 }
 
 // Keeps what is at most n standard deviations of the logits below the highest; temperature does not matter to it.
 // Source: Tang et al., "Top-nσ: Not all logits are you need", 2024.
 inline void keep_top_n_sigma(Candidates& c, float n) {
-    const double most = most_of(c);
+    const double max_logit = max_logit_of(c);
     double sum = 0, squares = 0;
     for (const Candidate& x : c) {
-        const double distance = x.logit - most;
+        const double distance = x.logit - max_logit;
         sum += distance;
         squares += distance * distance;
     }
     const double count = static_cast<double>(c.size()), mean = sum / count;
-    const double least = most - n * std::sqrt(std::max(0.0, squares / count - mean * mean));
+    const double least = max_logit - n * std::sqrt(std::max(0.0, squares / count - mean * mean));
     std::erase_if(c, [&](const Candidate& x) { return x.logit < least; });
 }
 
@@ -69,7 +69,7 @@ inline void keep_typical(Candidates& c, float p) {
 
 // Keeps what is at least p times as likely as the likeliest.
 inline void keep_min_p(Candidates& c, float p) {
-    const float least = most_of(c) + std::log(p);
+    const float least = max_logit_of(c) + std::log(p);
     std::erase_if(c, [&](const Candidate& x) { return x.logit < least; });
 }
 
@@ -89,11 +89,11 @@ inline void exclude_top_choices(Candidates& c, float threshold) {
 // Keeps what has a surprisal of at most mu bits, and the likeliest in any case.
 // Source: Basu et al., "Mirostat: A Neural Text Decoding Algorithm that Directly Controls Perplexity", 2021; v2.
 inline void keep_unsurprising(Candidates& c, double mu) {
-    const double least = std::min<double>(most_of(c), log_weight(c) - mu * 0.6931471805599453);
+    const double least = std::min<double>(max_logit_of(c), log_weight(c) - mu * 0.6931471805599453);
     std::erase_if(c, [&](const Candidate& x) { return x.logit < least; });
 }
 
-// Its mu after outputs that came with such surprises: a pure function of them, so that nothing has to be remembered.
+// Its mu after outputs that came with such surprisals: a pure function of them, so that nothing has to be remembered.
 inline double mirostat_mu(double tau, double eta, std::span<const float> surprisal) {
     double mu = 2 * tau;
     for (const float s : surprisal) mu -= eta * (s - tau);

@@ -223,9 +223,9 @@ void admit_by(const SchedulerStep& step, StepPacker& packer, Key&& key) {
     const auto first = [](const Entry& a, const Entry& b) {
         return a.key != b.key ? a.key < b.key : arrived_later(*b.s, *a.s);
     };
-    const size_t most = std::min<size_t>(order.size(), step.raw.max_num_seqs);
-    std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(most), order.end(), first);
-    for (size_t i = 0; i < most; ++i)
+    const size_t max_admitted = std::min<size_t>(order.size(), step.raw.max_num_seqs);
+    std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(max_admitted), order.end(), first);
+    for (size_t i = 0; i < max_admitted; ++i)
         if (!packer.admit(*order[i].s)) return;
 }
 

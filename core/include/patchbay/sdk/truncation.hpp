@@ -21,14 +21,14 @@ class Distances {
     Distances(std::span<const float> logits, const pb_sample_row& row)
         : logits_(logits), row_(row), temperature_(row.params->temperature > 0 ? row.params->temperature : 1) {
         if (!row.allowed) {
-            most_ = highest(logits);
+            max_logit_ = highest(logits);
         } else {
             for (size_t t = 0; t < logits.size(); ++t)
-                if (allowed(row, t) && logits[t] > most_) most_ = logits[t];
+                if (allowed(row, t) && logits[t] > max_logit_) max_logit_ = logits[t];
         }
     }
 
-    bool empty() const { return !(most_ > -INFINITY); }
+    bool empty() const { return !(max_logit_ > -INFINITY); }
 
     // f(token, distance), by ascending token
     template <class F>
@@ -36,14 +36,14 @@ class Distances {
         for (size_t t = 0; t < logits_.size(); ++t) {
             const float x = logits_[t];
             if (!(x > -INFINITY) || !allowed(row_, t)) continue;
-            f(static_cast<int32_t>(t), x == most_ ? 0 : (x - most_) / temperature_);
+            f(static_cast<int32_t>(t), x == max_logit_ ? 0 : (x - max_logit_) / temperature_);
         }
     }
 
   private:
     std::span<const float> logits_;
     const pb_sample_row& row_;
-    float temperature_, most_ = -INFINITY;
+    float temperature_, max_logit_ = -INFINITY;
 };
 
 // Top-p of the tokens that each(f) calls f with: the fewest most likely ones whose weights reach top_p of all. Weights
@@ -103,9 +103,9 @@ void each_candidate(const Distances& all, const pb_sampling_params& p, std::vect
     if (!some && !nucleus) return all.each(pass);
     kept.clear();
     if (some) {
-        Highest most(static_cast<size_t>(p.top_k), kept);
-        all.each([&](int32_t token, float x) { most.offer(token, x); });
-        most.finish();
+        Highest top(static_cast<size_t>(p.top_k), kept);
+        all.each([&](int32_t token, float x) { top.offer(token, x); });
+        top.finish();
     }
     if (nucleus) {
         if (some) { // by token, so that sums have one order

@@ -94,7 +94,7 @@ class WeightList {
     }
 
   private:
-    static constexpr size_t kMost = 1 << 16; // a config.json of nonsense must not take all memory
+    static constexpr size_t kMaxWeights = 1 << 16; // a config.json of nonsense must not take all memory
 
     template <size_t n>
     static void write(char (&field)[n], const std::string& text) {
@@ -102,7 +102,8 @@ class WeightList {
     }
 
     uint32_t add(pb_weight_role role, pb_shard shard, int64_t cols, std::initializer_list<LinearPart> parts) {
-        if (specs_.size() == kMost) throw Error(PB_UNSUPPORTED, "more than " + std::to_string(kMost) + " weights");
+        if (specs_.size() == kMaxWeights)
+            throw Error(PB_UNSUPPORTED, "more than " + std::to_string(kMaxWeights) + " weights");
         pb_weight_spec s = patchbay::sized<pb_weight_spec>();
         s.role = role;
         s.shard = shard;

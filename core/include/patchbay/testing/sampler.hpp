@@ -33,25 +33,25 @@ class Sampler : public Subject {
         const size_t vocab = rows.empty() ? 1 : rows[0].logits.size();
         std::vector<float> logits;
         std::vector<pb_sample_row> wire;
-        uint32_t most = 0; // log-probabilities of a row
+        uint32_t max_logprobs = 0; // log-probabilities of a row
         for (const LogitRow& r : rows) {
             if (r.logits.size() != vocab) throw Error(PB_INVALID, "rows of different vocabularies");
             logits.insert(logits.end(), r.logits.begin(), r.logits.end());
             wire.push_back({wire.size() + 1, r.seed, r.position, &r.params, r.prompt.data(), r.output.data(),
                             static_cast<uint32_t>(r.prompt.size()), static_cast<uint32_t>(r.output.size()),
                             r.allowed.empty() ? nullptr : r.allowed.data(), nullptr});
-            most = std::max(most, r.params.logprobs);
+            max_logprobs = std::max(max_logprobs, r.params.logprobs);
         }
         Sampled out;
         out.tokens.assign(rows.size(), -1);
         out.logprobs.assign(rows.size(), 0);
         out.faults.assign(rows.size(), 0);
-        std::vector<int32_t> top_tokens(rows.size() * most);
-        std::vector<float> top_logprobs(rows.size() * most);
+        std::vector<int32_t> top_tokens(rows.size() * max_logprobs);
+        std::vector<float> top_logprobs(rows.size() * max_logprobs);
         auto batch = sized<pb_sample_batch>();
         batch.row_count = static_cast<uint32_t>(rows.size());
         batch.row_stride = sizeof(pb_sample_row);
-        batch.max_logprobs = most;
+        batch.max_logprobs = max_logprobs;
         batch.logits = tensor(logits.data(), PB_F32, {static_cast<int64_t>(rows.size()), static_cast<int64_t>(vocab)});
         batch.rows = wire.data();
         batch.tokens = out.tokens.data();
