@@ -16,12 +16,12 @@ uint8_t to_int8(float x) { return static_cast<uint8_t>(std::bit_cast<uint32_t>(x
 
 float to_codes(pb_dtype kv, const float* x, int64_t n, uint8_t* codes) {
     // As whole numbers: magnitudes are in order then, with those that are not finite above all others.
-    uint32_t most = 0;
-    for (int64_t i = 0; i < n; ++i) most = std::max(most, std::bit_cast<uint32_t>(x[i]) & 0x7fffffffu);
-    const float greatest = std::bit_cast<float>(most);
-    if (most >= 0x7f800000u || greatest < kLeast) {
+    uint32_t max_bits = 0;
+    for (int64_t i = 0; i < n; ++i) max_bits = std::max(max_bits, std::bit_cast<uint32_t>(x[i]) & 0x7fffffffu);
+    const float greatest = std::bit_cast<float>(max_bits);
+    if (max_bits >= 0x7f800000u || greatest < kLeast) {
         std::memset(codes, 0, static_cast<size_t>(n));
-        return most >= 0x7f800000u ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
+        return max_bits >= 0x7f800000u ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
     }
     const float top = kv == PB_FP8 ? 448.0f : 127.0f, factor = top / greatest;
     if (kv == PB_FP8)

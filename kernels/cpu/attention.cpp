@@ -232,7 +232,7 @@ void CpuAttention::finish_tile(const Call& call, const Tile& tile) {
 void CpuAttention::add_sinks(const Call& call, const Tile& tile, const AttendState& all) const {
     float weights[kTileQueries];
     for_rows(call.batch, tile,
-             [&](int32_t i, int32_t, int32_t head) { weights[i] = call.kv.sinks[head] - all.most[i]; });
+             [&](int32_t i, int32_t, int32_t head) { weights[i] = call.kv.sinks[head] - all.max_score[i]; });
     table_of(machine_.isa).rows.exp(weights, weights, tile.count);
     for (int32_t i = 0; i < tile.count; ++i) all.total[i] += weights[i];
 }

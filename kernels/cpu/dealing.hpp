@@ -13,7 +13,7 @@ inline float* row_of(const pb_tensor& t, int64_t i) { return static_cast<float*>
 
 // Several tasks for each thread if there is enough work, so that one delayed thread does not delay all.
 struct Dealing {
-    int64_t most;  // maximum of tasks for each thread
+    int64_t max_tasks; // for each thread
     int64_t task;  // work that justifies one more task
     int64_t share; // work that justifies one more thread
 };
@@ -28,7 +28,7 @@ inline int64_t wanted_tasks(const Workers& workers, const Dealing& dealing, int6
     const int64_t threads = workers.threads;
     if (threads <= 1) return 1;
     const int64_t least = std::clamp<int64_t>(work / dealing.share, 1, threads);
-    return std::clamp<int64_t>(work / dealing.task, least, threads * dealing.most);
+    return std::clamp<int64_t>(work / dealing.task, least, threads * dealing.max_tasks);
 }
 
 }  // namespace patchbay::kernels

@@ -24,8 +24,8 @@ void top_k(const Machine& machine, const pb_tensor& ids, const pb_tensor& weight
         std::vector<int32_t> order(static_cast<size_t>(n));
         for (int64_t t = begin; t < end; ++t) {
             const float* x = row(logits, t);
-            const float most = *std::max_element(x, x + n);
-            for (int64_t i = 0; i < n; ++i) p[size_t(i)] = x[i] - most;
+            const float max_logit = *std::max_element(x, x + n);
+            for (int64_t i = 0; i < n; ++i) p[size_t(i)] = x[i] - max_logit;
             table.exp(p.data(), p.data(), n);
             const float total = std::accumulate(p.begin(), p.end(), 0.0f);
             for (float& v : p) v /= total;

@@ -1,4 +1,4 @@
-// What the machine does at best: the yardstick beside which kernels are measured. Several rounds, of which the best
+// What the machine does at best: what kernels are compared with. Several rounds, of which the best
 // counts, since others may want the machine too.
 #include <cstring>
 #include <memory>

@@ -30,11 +30,11 @@ float f16_to_f32(uint16_t x) { // finite
 
 // 2ⁿ such that values · 2ⁿ use the whole range of f16. What f16 held before, it holds then.
 int to_f16_range(const float* values, int64_t n) {
-    float most = 0;
-    for (int64_t i = 0; i < n; ++i) most = std::max(most, std::abs(values[i]));
-    if (most == 0) return 0;
-    const int shift = 15 - std::ilogb(most);
-    return std::clamp(std::ldexp(most, shift) < 65520.0f ? shift : shift - 1, -112, 126);
+    float max_size = 0;
+    for (int64_t i = 0; i < n; ++i) max_size = std::max(max_size, std::abs(values[i]));
+    if (max_size == 0) return 0;
+    const int shift = 15 - std::ilogb(max_size);
+    return std::clamp(std::ldexp(max_size, shift) < 65520.0f ? shift : shift - 1, -112, 126);
 }
 
 // Whether each row has one scale for all of K, which then counts as one group: its sums are whole numbers, of which

@@ -92,10 +92,10 @@ struct AttendPart { // queries over keys [begin, end), both within one split
 };
 
 struct AttendState { // of the queries of a part
-    float* most;    // (queries) greatest score; −inf: no key yet
-    float* total;   // (queries) sum of e^(score − most)
-    float* sum;     // (queries, stride) sum of e^(score − most) · value
-    int64_t stride; // head_dim; in tiles a multiple of 16
+    float* max_score; // (queries) greatest score; −inf: no key yet
+    float* total;     // (queries) sum of e^(score − max_score)
+    float* sum;       // (queries, stride) sum of e^(score − max_score) · value
+    int64_t stride;   // head_dim; in tiles a multiple of 16
 };
 
 constexpr int kMaxConvWidth = 16;

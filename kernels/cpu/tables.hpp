@@ -52,8 +52,8 @@ void run_tasks(const Workers& workers, int64_t count, F&& f) {
 template <class F>
 void split_rows(const Workers& workers, int64_t rows, int64_t work_per_row, F&& f) {
     constexpr int64_t kTaskWork = 32 * 1024; // elements: about as long as waking a thread takes
-    const int64_t most = std::min<int64_t>(rows, int64_t(workers.threads) * 2);
-    const int64_t tasks = std::clamp<int64_t>(rows * work_per_row / kTaskWork, 1, std::max<int64_t>(most, 1));
+    const int64_t max_tasks = std::min<int64_t>(rows, int64_t(workers.threads) * 2);
+    const int64_t tasks = std::clamp<int64_t>(rows * work_per_row / kTaskWork, 1, std::max<int64_t>(max_tasks, 1));
     run_tasks(workers, tasks, [&](int64_t i) { f(rows * i / tasks, rows * (i + 1) / tasks); });
 }
 

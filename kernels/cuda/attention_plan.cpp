@@ -33,10 +33,10 @@ void for_each_tile(const AttentionShape& shape, const AttentionBatch& batch, F&&
         for (int32_t first = 0; first < rows; first += kTileRows) {
             Tile tile{int32_t(s), token, first, std::min(kTileRows, rows - first), 0, 0};
             const int32_t* const positions = batch.positions + token;
-            const auto [least, most] = std::minmax_element(positions + first / group,
-                                                           positions + (first + tile.rows - 1) / group + 1);
-            tile.from = first_key(shape, *least) / kKeys * kKeys;
-            tile.to = int64_t{*most} + 1;
+            const auto [min_position, max_position] = std::minmax_element(
+                positions + first / group, positions + (first + tile.rows - 1) / group + 1);
+            tile.from = first_key(shape, *min_position) / kKeys * kKeys;
+            tile.to = int64_t{*max_position} + 1;
             f(tile);
         }
     }

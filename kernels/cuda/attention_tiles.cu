@@ -95,20 +95,20 @@ struct Sight {
 __device__ Sight sight_of(const AttentionCall& call, const AttentionItem& item, int kv_head, int first_row) {
     const int lane = int(threadIdx.x) % kWarp;
     Sight out{};
-    int least = INT32_MAX, most = 0; // of positions, and of the first keys seen
+    int min_position = INT32_MAX, max_position = 0; // of positions, and of the first keys seen
     for (int h = 0; h < 2; ++h) {
         const RowPlace& row = out.rows[h] = place_of(call, item, kv_head, first_row + lane / 4 + 8 * h);
         if (row.position < 0) continue; // its query is zero, and nothing is written
-        least = row.position < least ? row.position : least;
-        most = row.first > most ? row.first : most;
+        min_position = row.position < min_position ? row.position : min_position;
+        max_position = row.first > max_position ? row.first : max_position;
     }
     for (int mask = 4; mask < kWarp; mask *= 2) {
-        const int other_least = shuffle_xor(least, mask), other_most = shuffle_xor(most, mask);
-        least = other_least < least ? other_least : least;
-        most = other_most > most ? other_most : most;
+        const int other_min = shuffle_xor(min_position, mask), other_max = shuffle_xor(max_position, mask);
+        min_position = other_min < min_position ? other_min : min_position;
+        max_position = other_max > max_position ? other_max : max_position;
     }
-    out.whole_from = (most + kKeys - 1) / kKeys;
-    out.whole_end = least == INT32_MAX ? 0 : (least + 1) / kKeys;
+    out.whole_from = (max_position + kKeys - 1) / kKeys;
+    out.whole_end = min_position == INT32_MAX ? 0 : (min_position + 1) / kKeys;
     return out;
 }
 
@@ -155,7 +155,7 @@ __device__ void multiply_keys(Scores& scores, const Query<D>& query, Buffers<D> 
 template <int D, bool kCapped>
 __device__ void weigh(Scores& scores, const AttentionShape& shape, const Sight& sight, int block, RowSums<D>& sums) {
     const int lane = int(threadIdx.x) % kWarp;
-    float most[2] = {-INFINITY, -INFINITY};
+    float max_score[2] = {-INFINITY, -INFINITY};
 #pragma unroll
     for (int n = 0; n < kTiles; ++n)
 #pragma unroll
@@ -174,13 +174,13 @@ __device__ void weigh(Scores& scores, const AttentionShape& shape, const Sight& 
 #pragma unroll
     for (int n = 0; n < kTiles; ++n)
 #pragma unroll
-        for (int i = 0; i < 4; ++i) most[i / 2] = fmaxf(most[i / 2], scores[n][i]);
+        for (int i = 0; i < 4; ++i) max_score[i / 2] = fmaxf(max_score[i / 2], scores[n][i]);
     float keep[2], base[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) { // the four lanes of a row
-        most[h] = fmaxf(most[h], shuffle_xor(most[h], 1));
-        most[h] = fmaxf(most[h], shuffle_xor(most[h], 2));
-        const float m = fmaxf(sums.state[h].m, most[h]);
+        max_score[h] = fmaxf(max_score[h], shuffle_xor(max_score[h], 1));
+        max_score[h] = fmaxf(max_score[h], shuffle_xor(max_score[h], 2));
+        const float m = fmaxf(sums.state[h].m, max_score[h]);
         base[h] = base_of(m);
         keep[h] = power_of_two(sums.state[h].m - base[h]);
         sums.state[h] = {m, sums.state[h].l * keep[h]};
@@ -396,8 +396,8 @@ void attend_tiles(Stream stream, const AttentionCall& call, const pb_tensor& out
 AttentionGrid attention_grid(const AttentionShape& shape, uint32_t multiprocessors, uint64_t shared_bytes) {
     constexpr uint64_t kOfTheDriver = 1024; // of each block
     const uint64_t stage = shape.head_dim == 128 ? Buffers<128>::kBytes : Buffers<64>::kBytes;
-    const auto between = [](uint64_t x, uint32_t least, uint32_t most) {
-        return x < least ? least : x > most ? most : static_cast<uint32_t>(x);
+    const auto between = [](uint64_t x, uint32_t low, uint32_t high) {
+        return x < low ? low : x > high ? high : static_cast<uint32_t>(x);
     };
     AttentionGrid out;
     const uint32_t each = between(shared_bytes / (kStages * stage + kOfTheDriver), 1, 2); // registers allow no third

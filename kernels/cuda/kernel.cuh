@@ -114,9 +114,9 @@ inline bool lined(const pb_tensor& t) {
 inline int64_t parts(int64_t n) { return (n + kEach - 1) / kEach; } // of a row of n
 
 inline uint32_t blocks_for(int64_t items, int64_t per_block) {
-    constexpr int64_t kMost = 1 << 20; // kernels stride over what a grid does not cover
+    constexpr int64_t kMaxBlocks = 1 << 20; // kernels stride over what a grid does not cover
     const int64_t blocks = (items + per_block - 1) / per_block;
-    return static_cast<uint32_t>(blocks < 1 ? 1 : blocks > kMost ? kMost : blocks);
+    return static_cast<uint32_t>(blocks < 1 ? 1 : blocks > kMaxBlocks ? kMaxBlocks : blocks);
 }
 
 // Threads for a block that works through a row of n: whole warps, few for short rows.

@@ -84,7 +84,7 @@ __global__ void top_k_kernel(RowsOf<int32_t> ids, RowsOf<float> weights, RowsOf<
     const int lane = int(threadIdx.x);
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         const T* x = logits.row(r);
-        float last = INFINITY, most = 0.f, chosen = 0.f;
+        float last = INFINITY, max_logit = 0.f, chosen = 0.f;
         int last_index = -1;
         for (int j = 0; j < k; ++j) {
             float best = -INFINITY;
@@ -100,10 +100,10 @@ __global__ void top_k_kernel(RowsOf<int32_t> ids, RowsOf<float> weights, RowsOf<
                 if (i < n && (best_index == n || v > best || (v == best && i < best_index))) best = v, best_index = i;
             }
             if (best_index == n) best_index = 0, best = -INFINITY; // NaN alone is left
-            if (j == 0) most = best;
+            if (j == 0) max_logit = best;
             last = best;
             last_index = best_index;
-            const float weight = expf(best - most);
+            const float weight = expf(best - max_logit);
             chosen += weight;
             if (lane == 0) {
                 ids.row(r)[j] = best_index;
@@ -111,7 +111,7 @@ __global__ void top_k_kernel(RowsOf<int32_t> ids, RowsOf<float> weights, RowsOf<
             }
         }
         float all = 0.f;
-        for (int i = lane; i < n; i += kWarp) all += expf(to_float(x[i]) - most);
+        for (int i = lane; i < n; i += kWarp) all += expf(to_float(x[i]) - max_logit);
         const float total = sum_to_one ? chosen : warp_sum(all);
         if (lane == 0)
             for (int j = 0; j < k; ++j) weights.row(r)[j] /= total;

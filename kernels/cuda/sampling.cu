@@ -137,10 +137,10 @@ struct Bins { // of how far a value is below the greatest
     }
 };
 
-// The same, target_of(the sum of all) being wanted, first through bins of values, `most` being the greatest: once, and
-// then through finer ones if more are in the bin that was found than can be listed.
+// The same, target_of(the sum of all) being wanted, first through bins of values: once, and then through finer ones
+// if more are in the bin that was found than can be listed.
 template <class Each, class Target, class Weight>
-__device__ uint64_t last_key(Shared& shared, Each&& each, float most, Target&& target_of, Weight&& weight) {
+__device__ uint64_t last_key(Shared& shared, Each&& each, float max_logit, Target&& target_of, Weight&& weight) {
     constexpr int kMaxDepth = 2;
     Bins bins[kMaxDepth];
     int depth = 0;
@@ -155,7 +155,7 @@ __device__ uint64_t last_key(Shared& shared, Each&& each, float most, Target&& t
         const Bins now = bins[depth];
         add_by_bin(
             shared, each,
-            [&](uint64_t, float value) { return inside(most - value) ? now.of(most - value) : -1; }, weight);
+            [&](uint64_t, float value) { return inside(max_logit - value) ? now.of(max_logit - value) : -1; }, weight);
         if (depth == 0) target = target_of(shared.sums[kBins - 1]);
         const Found found = find_bin(shared, target);
         bins[depth].chosen = found.bin;
@@ -166,7 +166,7 @@ __device__ uint64_t last_key(Shared& shared, Each&& each, float most, Target&& t
     }
     const auto each_inside = [&](auto&& f) {
         each([&](uint64_t key, float value) {
-            if (inside(most - value)) f(key, value);
+            if (inside(max_logit - value)) f(key, value);
         });
     };
     if (!fit) return last_key_by_digits(shared, each_inside, target, weight);
@@ -229,8 +229,8 @@ struct Row {
                 if (const int64_t t = first + j * kThreads; t < vocab) f(t, x[j]);
         }
     }
-    __device__ float distance(float x, float most) const {
-        return x == most ? 0.f : (x - most) / asked.temperature;
+    __device__ float distance(float x, float max_logit) const {
+        return x == max_logit ? 0.f : (x - max_logit) / asked.temperature;
     }
     __device__ uint64_t weight(float distance) const {
         return static_cast<uint64_t>(exp_of(distance) * double(uint64_t{1} << weight_bits) + 0.5);
@@ -252,12 +252,12 @@ __device__ double log_sum_exp(Shared& shared, const Row& row) {
     const uint64_t first =
         first_key(shared, row, [&](int64_t t, float x) { return x > -INFINITY ? key_of(x, t) : kNone; });
     if (first == kNone) return -INFINITY;
-    const float most = row.logits[token_of(first)];
+    const float max_logit = row.logits[token_of(first)];
     double mine = 0;
     row.for_each([&](int64_t, float x) {
-        if (x > most - 80) mine += exp_of(x - most);
+        if (x > max_logit - 80) mine += exp_of(x - max_logit);
     });
-    return most + log(combined(shared, mine, [](double a, double b) { return a + b; }));
+    return max_logit + log(combined(shared, mine, [](double a, double b) { return a + b; }));
 }
 
 __device__ void list_top(Shared& shared, const Row& row, double norm, int32_t max_top, int32_t* tokens,
@@ -272,9 +272,9 @@ __device__ void list_top(Shared& shared, const Row& row, double norm, int32_t ma
     const auto each = [&](auto&& f) {
         row.for_each([&](int64_t t, float x) { f(key(t, x), x > -INFINITY ? x : -INFINITY); });
     };
-    const float most = row.logits[token_of(first_key(shared, row, key))];
+    const float max_logit = row.logits[token_of(first_key(shared, row, key))];
     const uint64_t last = last_key(
-        shared, each, most, [&](uint64_t) { return uint64_t(n); }, [](float) { return uint64_t{1}; });
+        shared, each, max_logit, [&](uint64_t) { return uint64_t(n); }, [](float) { return uint64_t{1}; });
     if (threadIdx.x == 0) shared.collected = 0;
     __syncthreads();
     each([&](uint64_t k, float) {
@@ -292,12 +292,12 @@ __device__ void list_top(Shared& shared, const Row& row, double norm, int32_t ma
 }
 
 // The last key, of a distance, that top-k and top-p leave.
-__device__ uint64_t last_left(Shared& shared, const Row& row, float most) {
+__device__ uint64_t last_left(Shared& shared, const Row& row, float max_logit) {
     uint64_t last = kNone - 1;
     const auto each_left = [&](auto&& f) {
         row.for_each([&](int64_t t, float x) {
             if (row.key(t, x) == kNone) return;
-            const float distance = row.distance(x, most);
+            const float distance = row.distance(x, max_logit);
             if (const uint64_t k = key_of(distance, t); k <= last) f(k, distance);
         });
     };
@@ -315,7 +315,7 @@ __device__ uint64_t last_left(Shared& shared, const Row& row, float most) {
 
 // The argmax of distance + Gumbel noise. Noise is made for those that may still win: −log(−log(u)) is at most
 // −log(1 − u), which the leading bits of 1 − u bound, and the likeliest has at least −3.13.
-__device__ int32_t argmax_with_noise(Shared& shared, const Row& row, float most, uint64_t last) {
+__device__ int32_t argmax_with_noise(Shared& shared, const Row& row, float max_logit, uint64_t last) {
     constexpr double kBit = 0.6931471806; // ln 2, rounded up
     Choice mine{-3.14, -1, 0};
     for (int64_t four = threadIdx.x; four < (row.vocab + 3) / 4; four += kThreads) {
@@ -324,7 +324,7 @@ __device__ int32_t argmax_with_noise(Shared& shared, const Row& row, float most,
         for (int64_t t = 4 * four; t < 4 * four + 4 && t < row.vocab; ++t) {
             const float x = row.logits[t];
             if (row.key(t, x) == kNone) continue;
-            const float distance = row.distance(x, most);
+            const float distance = row.distance(x, max_logit);
             if (!(distance >= row.asked.least) || key_of(distance, t) > last) continue;
             if (distance + 33 * kBit < mine.score) continue;
             if (!drawn) draw(bits, row.asked.seed, row.asked.position, uint32_t(four));
@@ -380,8 +380,8 @@ __global__ void sample_kernel(SamplingWork w) {
     } else if (row.asked.temperature == 0) {
         token = int32_t(token_of(first));
     } else {
-        const float most = row.logits[token_of(first)];
-        token = argmax_with_noise(shared, row, most, last_left(shared, row, most));
+        const float max_logit = row.logits[token_of(first)];
+        token = argmax_with_noise(shared, row, max_logit, last_left(shared, row, max_logit));
     }
 
     if (threadIdx.x == 0) shared.raw = row.logits[token];

@@ -87,7 +87,7 @@ void attend(const AttentionShape& s, const AttentionBatch& batch, const KvPages&
         const int64_t last = batch.positions[t], first = first_key(s, last);
         weights.resize(size_t(last - first + 1));
         for (int32_t h = 0; h < s.heads; ++h) {
-            double most = kv.sinks ? double(kv.sinks[h]) : -std::numeric_limits<double>::infinity();
+            double max_score = kv.sinks ? double(kv.sinks[h]) : -std::numeric_limits<double>::infinity();
             for (int64_t key = first; key <= last; ++key) {
                 const uint8_t* k = at(s, kv, Half::Keys, table[key / s.block_size], key % s.block_size, h / group);
                 double score = 0;
@@ -96,13 +96,13 @@ void attend(const AttentionShape& s, const AttentionBatch& batch, const KvPages&
                 if (s.soft_cap > 0) score = s.soft_cap * std::tanh(score / s.soft_cap);
                 if (s.slopes) score += double(s.slopes[h]) * double(key - last);
                 weights[size_t(key - first)] = score;
-                most = std::max(most, score);
+                max_score = std::max(max_score, score);
             }
-            double total = kv.sinks ? std::exp(double(kv.sinks[h]) - most) : 0;
+            double total = kv.sinks ? std::exp(double(kv.sinks[h]) - max_score) : 0;
             std::fill(sum.begin(), sum.end(), 0.0);
             for (int64_t key = first; key <= last; ++key) {
                 const uint8_t* v = at(s, kv, Half::Values, table[key / s.block_size], key % s.block_size, h / group);
-                const double weight = std::exp(weights[size_t(key - first)] - most);
+                const double weight = std::exp(weights[size_t(key - first)] - max_score);
                 total += weight;
                 for (int32_t i = 0; i < s.head_dim; ++i) sum[size_t(i)] += weight * read(s.kv_dtype, v, i);
             }

@@ -80,12 +80,12 @@ static void let_go(planned *p, const pb_sequence *s) { /* it is planned now, or 
 }
 /* Tokens of a sequence in this step; only a prompt is kept in one piece, or to chunks of so many. */
 static uint32_t chunk(const planned *p, const pb_sequence *s, uint32_t wanted) {
-    const uint32_t most = p->in->long_prefill_token_threshold, own = least(without_drafts(s), p->tokens),
+    const uint32_t threshold = p->in->long_prefill_token_threshold, own = least(without_drafts(s), p->tokens),
                    left = p->tokens - least(p->held_tokens, p->tokens);
     if (decoding(s)) return least(wanted, left > own ? left : own); /* drafts that do not fit are left out */
     if (!(p->in->flags & PB_STEP_CHUNKED_PREFILL) || s->flags & PB_SEQ_NO_CHUNK)
         return wanted > left ? 0 : wanted; /* in one piece, or not at all */
-    return least(most > 0 ? least(wanted, most) : wanted, left);
+    return least(threshold > 0 ? least(wanted, threshold) : wanted, left);
 }
 
 /* Those that run, in order of admission; prompts and drafts leave the decodes after them a token each. The latest is

@@ -126,7 +126,7 @@ class PublishedLlama2c : public Llama2c, public ::testing::WithParamInterface<Pu
         runner::RunnerSettings r;
         r.model_config = must(weights::read_model_config(folder_ / "model"));
         r.weights = form;
-        r.kv_dtypes.most = PB_F32;
+        r.kv_dtypes.default_dtype = PB_F32;
         r.block_size = kBlock;
         r.num_blocks = kBlocks;
         r.device = "cpu";

@@ -60,7 +60,7 @@ class Golden {
         runner::RunnerSettings r;
         r.model_config = std::move(config);
         r.weights = s.weights.value_or(weights::WeightForm{must(source.native_dtype(r.model_config))});
-        r.kv_dtypes.most = s.kv;
+        r.kv_dtypes.default_dtype = s.kv;
         r.block_size = kBlock;
         r.num_blocks = kBlocks;
         r.device = s.device;

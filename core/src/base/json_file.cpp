@@ -20,7 +20,7 @@ std::string place(std::string_view text, size_t byte, const std::string& where) 
 }
 
 // The byte after the bracket that opens one level too many. The library's tree has no limit of its own.
-size_t first_too_deep(std::string_view text, uint32_t most) {
+size_t first_too_deep(std::string_view text, uint32_t max_depth) {
     uint32_t depth = 0;
     bool in_string = false;
     for (size_t i = 0; i < text.size(); ++i) {
@@ -33,7 +33,7 @@ size_t first_too_deep(std::string_view text, uint32_t most) {
         } else if (c == '"') {
             in_string = true;
         } else if (c == '[' || c == '{') {
-            if (++depth > most) return i + 1;
+            if (++depth > max_depth) return i + 1;
         } else if ((c == ']' || c == '}') && depth > 0) {
             --depth;
         }

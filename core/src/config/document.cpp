@@ -135,11 +135,11 @@ std::vector<std::string> Faults::lines() const {
 }
 
 Failure Faults::failure() const {
-    constexpr size_t kMost = 100; // a longer list is not read, and a file may have a fault in each byte
+    constexpr size_t kMaxErrors = 100; // a longer list is not read, and a file may have a fault in each byte
     std::string text;
     const auto all = lines();
-    for (size_t i = 0; i < std::min(all.size(), kMost); ++i) text += (i == 0 ? "" : "\n") + all[i];
-    if (all.size() > kMost) text += "\nand " + std::to_string(all.size() - kMost) + " more";
+    for (size_t i = 0; i < std::min(all.size(), kMaxErrors); ++i) text += (i == 0 ? "" : "\n") + all[i];
+    if (all.size() > kMaxErrors) text += "\nand " + std::to_string(all.size() - kMaxErrors) + " more";
     return fail(StatusCode::kInvalid, std::move(text));
 }
 

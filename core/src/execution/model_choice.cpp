@@ -177,7 +177,9 @@ void explain_automatic(config::Loaded& loaded, const host::Registry& registry) {
     say("model", "quantization_group_size", rounds && !c.model.quantization_group_size,
         std::to_string(rounding_group(c.model)) + " columns");
     say("engine", "kv_cache_dtype", c.engine.kv_cache_dtype == config::KvDType::kAuto,
-        chosen([](const ModelChoice& m) { return dtype_word(m.kv_dtypes.most) + std::string(", as the weights"); }));
+        chosen([](const ModelChoice& m) {
+            return dtype_word(m.kv_dtypes.default_dtype) + std::string(", as the weights");
+        }));
     say("engine", "max_model_len", c.engine.max_model_len == 0,
         chosen([&](const ModelChoice& m) { return length_reason(c.engine, m.config); }));
 }

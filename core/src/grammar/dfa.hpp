@@ -12,11 +12,11 @@ namespace patchbay::grammar {
 // What compiling may cost, in states and edges looked at: hostile input ends with a failure, at the same place always.
 class Work {
   public:
-    explicit Work(uint64_t most) : most_(most), left_(most) {}
+    explicit Work(uint64_t max_steps) : max_steps_(max_steps), left_(max_steps) {}
     Result<> spend(uint64_t n);
 
   private:
-    uint64_t most_, left_;
+    uint64_t max_steps_, left_;
 };
 
 struct Dfa {

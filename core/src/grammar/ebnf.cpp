@@ -147,9 +147,9 @@ class EbnfParser {
             skip();
             high = kUnbounded;
             if (text_.peek() != '}') {
-                const auto most = text_.number(kMaxRepetitions);
-                if (!most || *most < *low) return wrong();
-                high = *most;
+                const auto max_count = text_.number(kMaxRepetitions);
+                if (!max_count || *max_count < *low) return wrong();
+                high = *max_count;
             }
         }
         skip();

@@ -67,7 +67,7 @@ const Grammar::StateTokens& Grammar::tokens_of(Machine& m, StateId s) {
         found_.insert(found_.end(), ids.begin(), ids.end());
         if (m.ends(at))
             for (uint32_t child = n + 1; child < tree.end(n); child = tree.end(child))
-                if (lookahead_.behind(s)[tree.byte(child)]) out.behind.push_back(child);
+                if (lookahead_.after_rule(s)[tree.byte(child)]) out.after_rule.push_back(child);
         if (!shared || tree.depth(n) < Lookahead::kDepth) return Below::kYes;
         if (tree.end(n) > n + 1) out.deep.push_back(n);
         return Below::kNo;
@@ -79,7 +79,7 @@ const Grammar::StateTokens& Grammar::tokens_of(Machine& m, StateId s) {
         out.ids = found_;
     }
     if (!m.budget().fault().empty()) return incomplete_;
-    token_bytes_ += 4 * (out.mask.size() + out.ids.size() + out.behind.size() + out.deep.size()) + sizeof out;
+    token_bytes_ += 4 * (out.mask.size() + out.ids.size() + out.after_rule.size() + out.deep.size()) + sizeof out;
     return state_tokens_.emplace(s, std::move(out)).first->second;
 }
 
@@ -131,7 +131,7 @@ void Grammar::allow(Machine& m, ConfigId c, Vocabulary::Place place, std::span<u
             items.push_back(m.top(stack));
         const ConfigId after = m.after(stack);
         if (!m.goes_on(after)) continue;
-        for (const uint32_t n : allowed.behind)
+        for (const uint32_t n : allowed.after_rule)
             if (const ConfigId there = m.step(after, tree.byte(n)); there != kDead) {
                 (void)set_all(n, there);
                 walk(m, tree, n, there, set_all);

@@ -35,7 +35,7 @@ class Grammar {
     struct StateTokens {
         std::vector<uint32_t> mask;   // either a mask,
         std::vector<TokenId> ids;     // or the few of them
-        std::vector<uint32_t> behind; // nodes
+        std::vector<uint32_t> after_rule; // nodes
         std::vector<uint32_t> deep;   // nodes at the last of those bytes, with others below
         bool ends_at_once = false;
     };

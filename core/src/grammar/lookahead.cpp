@@ -26,12 +26,12 @@ Lookahead::Lookahead(const Automaton& a) {
     std::map<StateId, uint32_t> numbers;
     for (StateId s = 0; s < a.state_count(); ++s)
         rules_[s] = numbers.try_emplace(a[s].rule, static_cast<uint32_t>(numbers.size())).first->second;
-    behind_.resize(numbers.size());
-    find_behind(a);
+    after_rule_.resize(numbers.size());
+    find_after_rule(a);
     find_alike(a);
 }
 
-void Lookahead::find_behind(const Automaton& a) {
+void Lookahead::find_after_rule(const Automaton& a) {
     const auto count = static_cast<StateId>(a.state_count());
     may_end_.resize(count);
     std::vector<Bytes> first(count);
@@ -66,13 +66,13 @@ void Lookahead::find_behind(const Automaton& a) {
     const bool complete = known && rounds([&](StateId i) {
                               const StateId s = count - 1 - i; // callers first
                               for (const Automaton::Call& c : a.calls(a[s])) {
-                                  Bytes& bytes = behind_[rules_[c.callee]];
+                                  Bytes& bytes = after_rule_[rules_[c.callee]];
                                   grow(bytes, first[c.to]);
-                                  if (may_end_[c.to]) grow(bytes, behind_[rules_[s]]);
+                                  if (may_end_[c.to]) grow(bytes, after_rule_[rules_[s]]);
                               }
                           });
     if (!known) may_end_.assign(count, true);
-    if (!complete) behind_.assign(behind_.size(), Bytes().set());
+    if (!complete) after_rule_.assign(after_rule_.size(), Bytes().set());
 }
 
 // Round k distinguishes states that texts of k bytes distinguish: every edge and every call takes at least one; a state

@@ -15,18 +15,18 @@ class Lookahead {
 
     explicit Lookahead(const Automaton&);
 
-    const Bytes& behind(StateId s) const { return behind_[rules_[s]]; } // may include bytes that cannot follow
+    const Bytes& after_rule(StateId s) const { return after_rule_[rules_[s]]; } // may include bytes that cannot follow
     // A state of the same rule that reads the same texts of up to kDepth bytes, and may end the rule at the same places
     // of them; the same representative for all equivalent states.
     StateId alike(StateId s) const { return alike_[s]; }
     bool has_likes(StateId s) const { return shared_[s]; }
 
   private:
-    void find_behind(const Automaton&);
+    void find_after_rule(const Automaton&);
     void find_alike(const Automaton&);
     std::vector<bool> may_end_;   // by state: its rule may end there without a byte (never too few)
-    std::vector<uint32_t> rules_; // by state, in behind_
-    std::vector<Bytes> behind_;
+    std::vector<uint32_t> rules_; // by state, in after_rule_
+    std::vector<Bytes> after_rule_;
     std::vector<StateId> alike_;
     std::vector<bool> shared_;
 };

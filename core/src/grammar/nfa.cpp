@@ -193,7 +193,7 @@ RuleBody::State Nfa::merged(const Set& set) const {
     return out;
 }
 
-Result<bool> Nfa::determinize(RuleBody& out, size_t most, Work& work) {
+Result<bool> Nfa::determinize(RuleBody& out, size_t max_states, Work& work) {
     std::map<Set, uint32_t> known;
     std::vector<const Set*> open;
     const auto number = [&](Set targets) -> Result<uint32_t> {
@@ -209,7 +209,7 @@ Result<bool> Nfa::determinize(RuleBody& out, size_t most, Work& work) {
     };
     PB_TRY(const uint32_t start, number({0}));
     for (size_t i = start; i < open.size(); ++i) { // in the order of their numbers
-        if (out.states.size() > most) return false;
+        if (out.states.size() > max_states) return false;
         const RuleBody::State all = merged(*open[i]);
         PB_CHECK(work.spend(1 + all.edges.size() + all.calls.size()));
         std::vector<uint32_t> cuts; // where a range begins, or one has ended
@@ -261,8 +261,8 @@ Result<RuleBody> Nfa::as_it_is(Work& work) {
 
 Result<RuleBody> Nfa::body(Size size, Work& work) {
     RuleBody out;
-    const size_t most = size == Size::kAny ? Automaton::kMaxStates : 256 + 4 * states_.size();
-    PB_TRY(const bool all, determinize(out, most, work));
+    const size_t max_states = size == Size::kAny ? Automaton::kMaxStates : 256 + 4 * states_.size();
+    PB_TRY(const bool all, determinize(out, max_states, work));
     if (all) return out;
     if (size == Size::kAny)
         return fail("an expression has more than " + std::to_string(Automaton::kMaxStates) + " states");

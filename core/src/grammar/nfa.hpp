@@ -50,7 +50,7 @@ class Nfa {
     uint64_t size_of(ExprId);
     Result<Set> closure(Set, Work&);
     RuleBody::State merged(const Set&) const;
-    Result<bool> determinize(RuleBody&, size_t most, Work&); // false: there are more
+    Result<bool> determinize(RuleBody&, size_t max_states, Work&); // false: there are more
     Result<RuleBody> as_it_is(Work&);
 
     const Rules& rules_;

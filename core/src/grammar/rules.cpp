@@ -30,10 +30,10 @@ ExprId Rules::repeat(ExprId e, uint32_t min, uint32_t max) {
 
 ExprId Rules::counted(ExprId e, uint32_t min, uint32_t max) {
     constexpr uint32_t kFew = 512;
-    const uint32_t most = max == kUnbounded ? min : max;
-    if (most <= kFew) return repeat(e, min, max);
+    const uint32_t max_copies = max == kUnbounded ? min : max;
+    if (max_copies <= kFew) return repeat(e, min, max);
     uint32_t block = 64;
-    while (block * block < most) block *= 2;
+    while (block * block < max_copies) block *= 2;
     const RuleId one = declare("block");
     define(one, repeat(e, block, block));
     const auto blocks = [&](uint32_t from, uint32_t to) { return repeat(rule(one), from, to); };

@@ -50,10 +50,10 @@ Result<> read_contains(const SchemaSource& source, Draft draft, std::vector<Arra
     if (min > kMaxCounted)
         return fail(source.path + "/minContains: is " + std::to_string(min) + ", expected at most " +
                     std::to_string(kMaxCounted));
-    const auto most = max == kUnbounded ? kUnbounded : static_cast<uint32_t>(std::min<uint64_t>(max, kMaxCounted));
-    if (min == 0 && most == kUnbounded) return {};
+    const auto high = max == kUnbounded ? kUnbounded : static_cast<uint32_t>(std::min<uint64_t>(max, kMaxCounted));
+    if (min == 0 && high == kUnbounded) return {};
     const bool evaluates = draft == Draft::k2020 && !source.violates;
-    out.push_back({source.at("contains", s["contains"]), static_cast<uint32_t>(min), most, evaluates, source.scope});
+    out.push_back({source.at("contains", s["contains"]), static_cast<uint32_t>(min), high, evaluates, source.scope});
     return {};
 }
 
@@ -61,16 +61,16 @@ Result<> read_contains(const SchemaSource& source, Draft draft, std::vector<Arra
 
 Result<ArrayItems> ArrayItems::of(const SchemaSources& sources, Draft draft) {
     ArrayItems out;
-    size_t most = 0;
+    size_t max_prefix = 0;
     for (const SchemaSource& source : sources) {
         PB_CHECK(check_list(source, "prefixItems"));
-        if (const char* list = listed(*source.schema)) most = std::max(most, (*source.schema)[list].size());
+        if (const char* list = listed(*source.schema)) max_prefix = std::max(max_prefix, (*source.schema)[list].size());
         PB_CHECK(read_contains(source, draft, out.contains));
     }
-    if (most > kMaxPrefixItems)
+    if (max_prefix > kMaxPrefixItems)
         return fail(sources.front().path + ": more than " + std::to_string(kMaxPrefixItems) + " prefixItems");
-    out.first.resize(most);
-    size_t allowed = most; // positions that no `items: false` forbids
+    out.first.resize(max_prefix);
+    size_t allowed = max_prefix; // positions that no `items: false` forbids
     for (const SchemaSource& source : sources) {
         const Json& s = *source.schema;
         const char* list = listed(s);

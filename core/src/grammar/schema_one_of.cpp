@@ -57,15 +57,15 @@ bool OneOf::disjoint(const Json& x, const Json& y, int depth) const {
             return std::any_of(right.begin(), right.end(), [&](const Json& other) { return same_value(v, other); });
         }))
         return true;
-    const auto apart = [](const Json& low, const Json& high, const char* most, const char* least) {
-        return low.contains(most) && high.contains(least) && low[most].is_number() && high[least].is_number() &&
-               low[most].get<double>() < high[least].get<double>();
+    const auto apart = [](const Json& low, const Json& high, const char* max, const char* min) {
+        return low.contains(max) && high.contains(min) && low[max].is_number() && high[min].is_number() &&
+               low[max].get<double>() < high[min].get<double>();
     };
     const uint32_t both = explicit_types(a) | explicit_types(b);
-    for (const auto& [bits, most, least] :
+    for (const auto& [bits, max, min] :
          {std::tuple{uint32_t{kNumber}, "maximum", "minimum"}, std::tuple{uint32_t{kString}, "maxLength", "minLength"},
           std::tuple{uint32_t{kArray}, "maxItems", "minItems"}})
-        if ((both & ~bits) == 0 && (apart(a, b, most, least) || apart(b, a, most, least))) return true;
+        if ((both & ~bits) == 0 && (apart(a, b, max, min) || apart(b, a, max, min))) return true;
     if (both != kObject) return false;
     const auto one_way = [&](const Json& p, const Json& q) { // p requires what q has otherwise, or not at all
         if (!p.contains("required") || !p["required"].is_array()) return false;

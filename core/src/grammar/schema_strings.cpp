@@ -39,10 +39,10 @@ Result<ExprId> SchemaStrings::content(const Constraints& c) {
         excluded.push_back(rules_.bytes(spelled.substr(1, spelled.size() - 2)));
     }
     const bool counted = c.length.min > 0 || c.length.max != kUnbounded;
-    const uint32_t most = std::max(c.length.min, kMaxMatchedLength); // longer ones would take too many states
+    const uint32_t max_length = std::max(c.length.min, kMaxMatchedLength); // longer ones would take too many states
     if (counted || parts.empty())
         parts.push_back(text_.content(c.length.min, c.length.max == kUnbounded ? kUnbounded
-                                                                               : std::min(c.length.max, most)));
+                                                                               : std::min(c.length.max, max_length)));
     PB_TRY(const ExprId all, common_to(rules_, parts, work_));
     return without_any(rules_, all, std::move(excluded), work_);
 }

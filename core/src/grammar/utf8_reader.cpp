@@ -53,12 +53,12 @@ std::optional<uint32_t> Utf8Reader::hex(size_t digits) {
     return value;
 }
 
-std::optional<uint32_t> Utf8Reader::number(uint32_t most) {
+std::optional<uint32_t> Utf8Reader::number(uint32_t max_value) {
     if (peek() < '0' || peek() > '9') return std::nullopt;
     uint64_t value = 0;
     while (peek() >= '0' && peek() <= '9') {
         value = value * 10 + (next() - '0');
-        if (value > most) return std::nullopt;
+        if (value > max_value) return std::nullopt;
     }
     return static_cast<uint32_t>(value);
 }

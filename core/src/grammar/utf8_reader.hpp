@@ -35,7 +35,7 @@ class Utf8Reader {
     std::string where() const;            // "at line 3, column 7"
 
     std::optional<uint32_t> hex(size_t digits);    // exactly this many digits
-    std::optional<uint32_t> number(uint32_t most); // decimal; none: no digit, or more than that
+    std::optional<uint32_t> number(uint32_t max_value); // decimal; none: no digit, or more than that
 
   private:
     std::u32string text_;

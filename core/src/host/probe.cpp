@@ -134,14 +134,14 @@ std::vector<std::string> environment_with_cache(const std::string& folder) {
 }
 
 // A whole number from an environment variable that is set.
-Result<> read_variable(const char* name, uint64_t least, uint64_t most, uint64_t& out) {
+Result<> read_variable(const char* name, uint64_t min_value, uint64_t max_value, uint64_t& out) {
     const char* const text = std::getenv(name);
     if (!text) return {};
     const auto value = parse_number<uint64_t>(text);
     if (value) out = *value;
-    if (value && out >= least && out <= most) return {};
+    if (value && out >= min_value && out <= max_value) return {};
     return fail(std::string(name) + " is '" + printable(text) + "', expected a whole number from " +
-                std::to_string(least) + " to " + std::to_string(most));
+                std::to_string(min_value) + " to " + std::to_string(max_value));
 }
 
 fs::path refusal_path(const fs::path& library) { return fs::path(library).replace_extension(".refused.txt"); }

@@ -8,11 +8,11 @@ namespace {
 
 Result<> check_row(const pb_runner_row& row, const RunnerRules& rules) {
     const std::string who = "row of sequence " + std::to_string(row.id);
-    const auto most = rules.max_drafts(row.id);
-    if (!most) return fail(who + ", which is no row of the propose() under way");
-    if (row.draft_count >= *most)
+    const auto max_drafts = rules.max_drafts(row.id);
+    if (!max_drafts) return fail(who + ", which is no row of the propose() under way");
+    if (row.draft_count >= *max_drafts)
         return fail(who + " has " + std::to_string(row.draft_count) + " drafts already, expected less than its " +
-                    "max_drafts of " + std::to_string(*most));
+                    "max_drafts of " + std::to_string(*max_drafts));
     if (row.draft_count > 0 && !row.drafts) return fail(who + " gives no drafts, but counts them");
     if (row.flags != 0) return fail(who + " has flags " + std::to_string(row.flags) + ", expected 0");
     for (uint32_t i = 0; i < row.draft_count; ++i)

@@ -43,7 +43,7 @@ struct Size { // a candidate for the size of pages
     double padding;
 };
 
-Size judge(const std::vector<Form>& forms, uint64_t page_bytes, uint32_t block_size) {
+Size size_of(const std::vector<Form>& forms, uint64_t page_bytes, uint32_t block_size) {
     const uint64_t blocks = (kTypicalLength + block_size - 1) / block_size;
     Size size{page_bytes, 0, 0};
     double taken = 0, needed = 0;
@@ -68,11 +68,11 @@ Size choose_size(const std::vector<Form>& forms, uint32_t block_size) {
         if (close_a && a.groups != b.groups) return a.groups < b.groups;
         return a.padding != b.padding ? a.padding < b.padding : a.groups < b.groups;
     };
-    Size best = judge(forms, least, block_size);
+    Size best = size_of(forms, least, block_size);
     for (const Form& f : forms)
         for (uint64_t layers = 1; layers <= f.layers.size(); ++layers)
             if (const uint64_t bytes = layers * f.kv->bytes; bytes > least)
-                if (const Size size = judge(forms, bytes, block_size); better(size, best)) best = size;
+                if (const Size size = size_of(forms, bytes, block_size); better(size, best)) best = size;
     return best;
 }
 

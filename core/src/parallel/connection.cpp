@@ -91,9 +91,9 @@ Result<> Connection::take_messages(std::vector<Message>& arrived) {
                         std::to_string(kProtocol) + " (is it of another version?)");
         if (header.type < 1 || header.type > static_cast<uint16_t>(kLastType))
             return fail("sent a message of the unknown type " + std::to_string(header.type));
-        if (header.length > most_)
+        if (header.length > max_message_)
             return fail("announced a message of " + std::to_string(header.length) + " bytes, at most " +
-                        std::to_string(most_) + " are taken");
+                        std::to_string(max_message_) + " are taken");
         if (in_.size() - at < sizeof header + header.length) break;
         const std::string_view bytes(in_.data() + at + sizeof header, header.length);
         if (checksum(bytes) != header.checksum) return fail("sent a message whose checksum is wrong");

@@ -70,7 +70,7 @@ class Connection { // one thread at a time
     bool has_backlog() const { return sent_ < out_.size(); }
     // The messages that have arrived, up to a limit for each call; fails when the other side has closed.
     Result<> receive(std::vector<Message>& arrived);
-    void take_at_most(size_t bytes) { most_ = bytes; } // in a message; kMaxMessage at first
+    void take_at_most(size_t bytes) { max_message_ = bytes; } // in a message; kMaxMessage at first
     void close() { socket_.reset(); }
 
   private:
@@ -79,7 +79,7 @@ class Connection { // one thread at a time
     Socket socket_;
     std::string out_, in_;
     size_t sent_ = 0;
-    size_t most_ = kMaxMessage;
+    size_t max_message_ = kMaxMessage;
 };
 
 }  // namespace patchbay::parallel

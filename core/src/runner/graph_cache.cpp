@@ -33,10 +33,10 @@ GraphCache::GraphCache(GraphSettings settings, GraphScope scope, Free free)
     std::sort(sizes.begin(), sizes.end());
     sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
     // A step decodes at most so many sequences: of the sizes above the first one holds them all.
-    const uint32_t most = std::min(scope_.max_num_seqs, scope_.max_num_batched_tokens);
+    const uint32_t max_size = std::min(scope_.max_num_seqs, scope_.max_num_batched_tokens);
     for (const uint32_t size : sizes) {
         decode_sizes_.push_back(size);
-        if (size >= most) break;
+        if (size >= max_size) break;
     }
     for (const uint32_t size : sizes)
         if (size <= scope_.max_num_batched_tokens) mixed_sizes_.push_back(size);
@@ -107,11 +107,11 @@ void GraphCache::invalidate() {
 }
 
 uint32_t GraphCache::max_tokens() const {
-    uint32_t most = 0;
+    uint32_t max_size = 0;
     for (const GraphShape shape : {GraphShape::kDecode, GraphShape::kMixed})
         if (general_miss(shape) == GraphMiss::kNone && !sizes_of(shape).empty())
-            most = std::max(most, sizes_of(shape).back());
-    return most;
+            max_size = std::max(max_size, sizes_of(shape).back());
+    return max_size;
 }
 
 }  // namespace patchbay::runner

@@ -5,7 +5,7 @@
 namespace patchbay::runner {
 
 Result<std::vector<pb_dtype>> KvDTypes::by_layer(uint32_t layer_count) const {
-    std::vector<pb_dtype> out(layer_count, most);
+    std::vector<pb_dtype> out(layer_count, default_dtype);
     std::vector<const KvDTypeOfLayers*> named(layer_count);
     for (const KvDTypeOfLayers& range : others) {
         const uint64_t first = range.first ? *range.first : layer_count - std::min(range.count, layer_count);
@@ -35,7 +35,7 @@ const char* kv_dtype_word(pb_dtype dtype) {
 }
 
 std::string text_of(const KvDTypes& dtypes) {
-    std::string out = kv_dtype_word(dtypes.most);
+    std::string out = kv_dtype_word(dtypes.default_dtype);
     for (const KvDTypeOfLayers& range : dtypes.others)
         out += ", " + range.layers + ": " + kv_dtype_word(range.dtype);
     return out;

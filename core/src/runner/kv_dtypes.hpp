@@ -18,7 +18,7 @@ struct KvDTypeOfLayers {
 };
 
 struct KvDTypes {
-    pb_dtype most = PB_F32;
+    pb_dtype default_dtype = PB_F32; // of all layers but the others
     std::vector<KvDTypeOfLayers> others; // no layer twice
 
     // Refuses layers that the model does not have, or that are named twice.

@@ -142,9 +142,9 @@ Result<> WeightLoader::load(const WeightsToLoad& wanted, LoadedWeights& into, co
         }
     }
     into.form = text_of(wanted.form.dtype, 0); // of a model without
-    uint64_t most = 0;
+    uint64_t max_params = 0;
     for (const auto& [form, params] : params_by_form)
-        if (params > std::exchange(most, std::max(most, params))) into.form = form;
+        if (params > std::exchange(max_params, std::max(max_params, params))) into.form = form;
     return {};
 }
 

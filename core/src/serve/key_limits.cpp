@@ -18,9 +18,9 @@ KeyLimits::Admitted KeyLimits::admit(uint32_t number) {
     if (options_.max_requests > 0 && key.under_way >= options_.max_requests)
         return {nullptr, std::to_string(key.under_way) + " requests of this key are under way, no more may be", 1};
     if (options_.requests_per_minute > 0) {
-        const double most = options_.requests_per_minute, per_second = most / 60;
+        const double max_allowance = options_.requests_per_minute, per_second = max_allowance / 60;
         const double passed = static_cast<double>(now - key.latest_ns) * 1e-9;
-        key.allowance = key.seen ? std::min(most, key.allowance + passed * per_second) : most;
+        key.allowance = key.seen ? std::min(max_allowance, key.allowance + passed * per_second) : max_allowance;
         key.latest_ns = now;
         key.seen = true;
         if (key.allowance < 1)

@@ -137,8 +137,9 @@ std::optional<Refusal> fit_prompts(const Json& body, const ServedModel& model, G
         if (keep) {
             const uint32_t output = r.kind == ReplyKind::kEmbedding ? 0 : r.max_tokens.value_or(1);
             const int64_t room = int64_t(model.max_model_len) - output;
-            const auto most = static_cast<size_t>(std::max<int64_t>(*keep == -1 ? room : *keep, 1));
-            if (p.tokens.size() > most) p.tokens.erase(p.tokens.begin(), p.tokens.end() - static_cast<long>(most));
+            const auto max_kept = static_cast<size_t>(std::max<int64_t>(*keep == -1 ? room : *keep, 1));
+            if (p.tokens.size() > max_kept)
+                p.tokens.erase(p.tokens.begin(), p.tokens.end() - static_cast<long>(max_kept));
         }
         if (model.max_prompt_tokens > 0 && p.tokens.size() > model.max_prompt_tokens)
             return Refusal{fail(StatusCode::kInvalid, "a prompt of " + std::to_string(p.tokens.size()) +

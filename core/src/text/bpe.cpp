@@ -75,8 +75,8 @@ Result<Bpe> Bpe::with_table(const Vocabulary& vocabulary, MergeTable table, Whol
 
 void Bpe::encode(std::string_view word, std::vector<TokenId>& out) const {
     if (const auto whole = words_.find(word)) return out.push_back(*whole);
-    constexpr size_t kMost = size_t{1} << 30; // positions are 32-bit
-    for (; word.size() > kMost; word.remove_prefix(kMost)) merge(word.substr(0, kMost), out);
+    constexpr size_t kMaxWordBytes = size_t{1} << 30; // positions are 32-bit
+    for (; word.size() > kMaxWordBytes; word.remove_prefix(kMaxWordBytes)) merge(word.substr(0, kMaxWordBytes), out);
     merge(word, out);
 }
 

@@ -37,12 +37,12 @@ CharacterBpe::CharacterBpe(Parts parts) : parts_(std::move(parts)) {
 // No merge crosses the border between a space and a character that no token has before one, so what lies between such
 // borders can be merged alone: text becomes words again, even where nothing cut it before.
 size_t CharacterBpe::next_cut(std::string_view text) const {
-    constexpr size_t kMost = size_t{1} << 28; // positions are 32-bit
-    for (size_t at = text.find(kSpace, 1); at != text.npos && at < kMost; at = text.find(kSpace, at + 1)) {
+    constexpr size_t kMaxPieceBytes = size_t{1} << 28; // positions are 32-bit
+    for (size_t at = text.find(kSpace, 1); at != text.npos && at < kMaxPieceBytes; at = text.find(kSpace, at + 1)) {
         size_t before = at;
         if (!before_space_.contains(character_before(text, before))) return at;
     }
-    size_t end = std::min(text.size(), kMost);
+    size_t end = std::min(text.size(), kMaxPieceBytes);
     while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
     return end;
 }

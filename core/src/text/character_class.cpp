@@ -22,10 +22,10 @@ Result<icu::UnicodeSet> icu_set(const std::string& pattern) {
 
 // After the backslash. Nothing: it stands for no single character.
 std::optional<char32_t> escaped_character(std::string_view text, size_t& at) {
-    const auto digits = [&](size_t most) {
+    const auto digits = [&](size_t max) {
         char32_t value = 0;
         size_t count = 0;
-        for (; count < most && at < text.size() && std::isxdigit(static_cast<unsigned char>(text[at])); ++count, ++at)
+        for (; count < max && at < text.size() && std::isxdigit(static_cast<unsigned char>(text[at])); ++count, ++at)
             value = value * 16 + static_cast<char32_t>(std::stoi(std::string(1, text[at]), nullptr, 16));
         return count > 0 && value <= 0x10FFFF ? std::optional(value) : std::nullopt;
     };

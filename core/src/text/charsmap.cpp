@@ -49,8 +49,8 @@ Result<Charsmap> Charsmap::parse(std::string_view blob) {
 }
 
 Result<Charsmap> Charsmap::parse_base64(std::string_view blob) {
-    constexpr size_t kMost = 16u << 20;
-    if (blob.size() % 4 != 0 || blob.size() > kMost)
+    constexpr size_t kMaxBlobBytes = 16u << 20;
+    if (blob.size() % 4 != 0 || blob.size() > kMaxBlobBytes)
         return fail("the charsmap of " + std::to_string(blob.size()) + " characters is not base64");
     std::string bytes(blob.size() / 4 * 3, '\0');
     const int decoded =
@@ -103,10 +103,10 @@ void Charsmap::apply_cluster(std::string_view cluster, std::string& out) const {
     }
 }
 
-bool Charsmap::apply(std::string_view text, size_t most, std::string& out) const {
+bool Charsmap::apply(std::string_view text, size_t max_bytes, std::string& out) const {
     std::unique_ptr<icu::BreakIterator> clusters; // made when it is needed
     while (!text.empty()) {
-        if (out.size() > most) return false;
+        if (out.size() > max_bytes) return false;
         const std::string_view segment = text.substr(0, sure_end(text));
         text.remove_prefix(segment.size());
         if (segment.size() == 1) {
@@ -124,7 +124,7 @@ bool Charsmap::apply(std::string_view text, size_t most, std::string& out) const
         for (int32_t begin = clusters->first(), end; (end = clusters->next()) != icu::BreakIterator::DONE;
              begin = end) {
             apply_cluster(segment.substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), out);
-            if (out.size() > most) return false;
+            if (out.size() > max_bytes) return false;
         }
     }
     return true;

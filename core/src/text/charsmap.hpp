@@ -24,8 +24,9 @@ class Charsmap {
     std::optional<Match> at(std::string_view text, Prefer) const; // the rule for the beginning of the text
 
     // As Hugging Face applies it: a grapheme cluster of up to five bytes as a whole, by the shortest rule that its
-    // beginning matches, else each character. text: valid UTF-8. False, with `out` invalid: the result exceeds `most`.
-    bool apply(std::string_view text, size_t most, std::string& out) const;
+    // beginning matches, else each character. text: valid UTF-8. False, with `out` invalid: the result is longer than
+    // max_bytes.
+    bool apply(std::string_view text, size_t max_bytes, std::string& out) const;
 
   private:
     Charsmap() = default;

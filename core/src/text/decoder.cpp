@@ -31,15 +31,15 @@ int hex(char c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// How many bytes of `run`'s copies, at most `most` copies, are at the front.
-size_t leading(std::string_view text, std::string_view run, uint32_t most) {
+// How many bytes of `run`'s copies, at most `max_count` copies, are at the front.
+size_t leading(std::string_view text, std::string_view run, uint32_t max_count) {
     size_t bytes = 0;
-    for (uint32_t i = 0; i < most && text.substr(bytes).starts_with(run); ++i) bytes += run.size();
+    for (uint32_t i = 0; i < max_count && text.substr(bytes).starts_with(run); ++i) bytes += run.size();
     return bytes;
 }
-size_t trailing(std::string_view text, std::string_view run, uint32_t most) {
+size_t trailing(std::string_view text, std::string_view run, uint32_t max_count) {
     size_t bytes = 0;
-    for (uint32_t i = 0; i < most && text.substr(0, text.size() - bytes).ends_with(run); ++i) bytes += run.size();
+    for (uint32_t i = 0; i < max_count && text.substr(0, text.size() - bytes).ends_with(run); ++i) bytes += run.size();
     return bytes;
 }
 
@@ -111,10 +111,11 @@ Result<> Decoder::add(const json& part) {
 
 // The decoders that put spaces between words: where a word ends, or where none goes on.
 Result<> Decoder::add_words(const json& part, const std::string& type) {
-    constexpr size_t kMost = 64; // bytes
+    constexpr size_t kMaxMarkBytes = 64; // bytes
     const bool wordpiece = type == "WordPiece";
     const std::string mark = text_or(member(part, wordpiece ? "prefix" : "suffix"), wordpiece ? "##" : "</w>");
-    if (mark.empty() || mark.size() > kMost) return fail(type + ": the mark '" + mark + "' is empty or too long");
+    if (mark.empty() || mark.size() > kMaxMarkBytes)
+        return fail(type + ": the mark '" + mark + "' is empty or too long");
     if (!token_steps_.empty() || joined_) return fail(type + " after another step is not supported");
     if (wordpiece) {
         PB_TRY(const bool cleanup, flag(part, "cleanup", true));
@@ -126,14 +127,14 @@ Result<> Decoder::add_words(const json& part, const std::string& type) {
 }
 
 Result<> Decoder::add_replace(const json& part) {
-    constexpr size_t kMost = 64; // bytes: both are held back and compared with each token
+    constexpr size_t kMaxBytes = 64; // bytes: both are held back and compared with each token
     PB_TRY(auto pattern, read_pattern(part, "Replace"));
     PB_TRY(const std::string content, needed_text(part, "content"));
     auto* text = std::get_if<std::string>(&pattern);
     if (!text)
         return fail("Replace with a 'Regex' is not supported in a decoder"); // it would run on each token at load
-    if (content.size() > kMost || text->size() > kMost)
-        return fail("Replace: 'pattern' or 'content' is longer than " + std::to_string(kMost) + " bytes");
+    if (content.size() > kMaxBytes || text->size() > kMaxBytes)
+        return fail("Replace: 'pattern' or 'content' is longer than " + std::to_string(kMaxBytes) + " bytes");
     const Replace step{std::move(*text), content};
     if (joined_)
         text_steps_.emplace_back(step);

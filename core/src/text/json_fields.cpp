@@ -33,11 +33,12 @@ Result<std::string> needed_text(const json& of, const char* key) {
 }
 
 Result<uint32_t> count(const json& of, const char* key) {
-    constexpr uint32_t kMost = 1024;
+    constexpr uint32_t kMaxCount = 1024;
     const json& value = member(of, key);
     if (value.is_null()) return uint32_t{0};
-    if (!value.is_number_integer() || value < 0 || value > kMost)
-        return fail(std::string("'") + key + "' is " + shown(value) + ", not a count up to " + std::to_string(kMost));
+    if (!value.is_number_integer() || value < 0 || value > kMaxCount)
+        return fail(std::string("'") + key + "' is " + shown(value) + ", not a count up to " +
+                    std::to_string(kMaxCount));
     return value.get<uint32_t>();
 }
 

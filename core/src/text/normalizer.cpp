@@ -83,7 +83,7 @@ Result<Normalizer::Step> Normalizer::read_step(const json& part, const std::stri
 struct Normalizer::Apply {
     std::string_view text;
     TextBegin begin;
-    size_t most; // bytes of the result
+    size_t max_bytes; // bytes of the result
     std::string& out;
     using Done = std::optional<std::string_view>;
 
@@ -107,7 +107,7 @@ struct Normalizer::Apply {
         std::string storage;
         const std::string_view spaced = bert.clean || bert.chinese ? bert_cleaned(bert, storage) : text;
         std::string decomposed;
-        const auto parted = bert.strips_accents ? Apply{spaced, begin, most, decomposed}(Form::kNfd) : spaced;
+        const auto parted = bert.strips_accents ? Apply{spaced, begin, max_bytes, decomposed}(Form::kNfd) : spaced;
         if (!parted) return std::nullopt;
         for (size_t at = 0; at < parted->size();) {
             const char32_t c = next_character(*parted, at);
@@ -177,7 +177,7 @@ struct Normalizer::Apply {
         auto scratch = replace.finder.scratch();
         replace.finder.find_all(text, scratch);
         if (scratch.matches.empty()) return text;
-        if (scratch.matches.size() * replace.content.size() > most) return std::nullopt;
+        if (scratch.matches.size() * replace.content.size() > max_bytes) return std::nullopt;
         size_t from = 0;
         for (const Span match : scratch.matches) {
             out += text.substr(from, match.begin - from);
@@ -187,20 +187,20 @@ struct Normalizer::Apply {
         return out += text.substr(from);
     }
 
-    Done operator()(const Charsmap& map) const { return map.apply(text, most, out) ? Done(out) : std::nullopt; }
+    Done operator()(const Charsmap& map) const { return map.apply(text, max_bytes, out) ? Done(out) : std::nullopt; }
 
     Done operator()(const SentencePieceNormalizer& step) const {
-        return step.apply(text, begin, most, out) ? Done(out) : std::nullopt;
+        return step.apply(text, begin, max_bytes, out) ? Done(out) : std::nullopt;
     }
 };
 
 std::string_view Normalizer::apply(std::string_view text, TextBegin begin, std::string& storage) const {
-    const size_t most = text.size() * 32 + 4096;
+    const size_t max_bytes = text.size() * 32 + 4096;
     for (const Step& step : steps_) {
         if (text.size() > INT32_MAX / 2) return text; // ICU's lengths are 32-bit, and nothing that long is a prompt
         std::string out;
-        const auto done = std::visit(Apply{text, begin, most, out}, step);
-        if (!done || done->size() > most) continue;
+        const auto done = std::visit(Apply{text, begin, max_bytes, out}, step);
+        if (!done || done->size() > max_bytes) continue;
         if (!out.empty() && done->data() == out.data()) {
             storage.swap(out);
             text = std::string_view(storage).substr(0, done->size());

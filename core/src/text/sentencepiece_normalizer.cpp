@@ -13,7 +13,7 @@ SentencePieceNormalizer::Prefix SentencePieceNormalizer::prefix_of(std::string_v
     return {length, text.substr(0, length)};
 }
 
-bool SentencePieceNormalizer::apply(std::string_view text, TextBegin begin, size_t most, std::string& out) const {
+bool SentencePieceNormalizer::apply(std::string_view text, TextBegin begin, size_t max_bytes, std::string& out) const {
     const std::string_view space = escape_spaces ? "\u2581" : " ";
     if (remove_extra_spaces)
         while (!text.empty()) {
@@ -26,7 +26,7 @@ bool SentencePieceNormalizer::apply(std::string_view text, TextBegin begin, size
         out += space;
     bool after_space = remove_extra_spaces;
     while (!text.empty()) {
-        if (out.size() > most) return false;
+        if (out.size() > max_bytes) return false;
         auto [length, becomes] = prefix_of(text);
         text.remove_prefix(length);
         while (after_space && becomes.starts_with(' ')) becomes.remove_prefix(1);

@@ -17,8 +17,8 @@ struct SentencePieceNormalizer {
     bool remove_extra_spaces = true;                   // at both ends, and repeated ones inside
     bool escape_spaces = true;                         // as U+2581
 
-    // text: valid UTF-8. False, and `out` is no use: it got longer than `most`.
-    bool apply(std::string_view text, TextBegin, size_t most, std::string& out) const;
+    // text: valid UTF-8. False, and `out` is no use: it got longer than `max_bytes`.
+    bool apply(std::string_view text, TextBegin, size_t max_bytes, std::string& out) const;
 
   private:
     struct Prefix {

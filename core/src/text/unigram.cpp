@@ -35,10 +35,10 @@ Unigram::Unigram(Parts parts) : unk_(parts.unk), bytes_(parts.bytes), unk_score_
 }
 
 void Unigram::encode(std::string_view word, std::vector<TokenId>& out) const {
-    constexpr size_t kMost = 16u << 20; // bytes: bounds the memory for one word
+    constexpr size_t kMaxWordBytes = 16u << 20; // bytes: bounds the memory for one word
     if (const auto whole = words_.find(word)) return out.push_back(*whole);
     while (!word.empty()) {
-        size_t end = std::min(word.size(), kMost);
+        size_t end = std::min(word.size(), kMaxWordBytes);
         while (end < word.size() && (static_cast<unsigned char>(word[end]) & 0xC0) == 0x80) --end;
         if (sums_ == Sums::kFloat)
             best_way<float>(word.substr(0, end), out);

@@ -42,11 +42,11 @@ class Cursor {
         PB_TRY(const auto bytes, take(sizeof(T), what));
         return raw_value<T>(bytes.data());
     }
-    Result<std::string> text(uint64_t most, const char* what) {
+    Result<std::string> text(uint64_t max_bytes, const char* what) {
         PB_TRY(const uint64_t length, number<uint64_t>(what));
-        if (length > most)
+        if (length > max_bytes)
             return fault(std::string(what) + " of " + std::to_string(length) + " bytes, more than " +
-                         std::to_string(most));
+                         std::to_string(max_bytes));
         PB_TRY(const auto bytes, take(length, what));
         return std::string(reinterpret_cast<const char*>(bytes.data()), length);
     }

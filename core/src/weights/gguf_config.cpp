@@ -147,8 +147,8 @@ class ConfigOf {
         PB_TRY(const int64_t layers, keys_.integer(own("block_count")));
         PB_TRY(const int64_t hidden, keys_.integer(own("embedding_length")));
         PB_TRY(const int64_t heads, keys_.integer(own("attention.head_count")));
-        const bool most = layers == (is("gemma2") ? 46 : 62) && heads > 0;
-        out("query_pre_attn_scalar") = most ? std::to_string(hidden / heads) : out("head_dim");
+        const bool is_27b = layers == (is("gemma2") ? 46 : 62) && heads > 0;
+        out("query_pre_attn_scalar") = is_27b ? std::to_string(hidden / heads) : out("head_dim");
         return {};
     }
 

@@ -47,14 +47,14 @@ void read_columns(const Piece& piece, const TensorView& view, pb_dtype wanted, s
     const auto bytes = static_cast<size_t>(dtype_bytes(wanted));
     std::vector<int64_t> rows;
     for (int64_t r = begin; r < end; ++r) rows.push_back(stored_row(piece, view, piece.row + r));
-    const auto [least, most] = std::ranges::minmax(rows);
-    std::vector<std::byte> column(static_cast<size_t>(most - least + 1) * bytes);
+    const auto [min_row, max_row] = std::ranges::minmax(rows);
+    std::vector<std::byte> column(static_cast<size_t>(max_row - min_row + 1) * bytes);
     for (int64_t c = 0; c < piece.cols; ++c) {
-        decode(view.encoding, view.data, (piece.col + c) * piece.shape[0] + least, most - least + 1, wanted,
+        decode(view.encoding, view.data, (piece.col + c) * piece.shape[0] + min_row, max_row - min_row + 1, wanted,
                column.data());
         for (int64_t r = begin; r < end; ++r)
             std::memcpy(target + static_cast<size_t>(r * piece.cols + c) * bytes,
-                        column.data() + static_cast<size_t>(rows[static_cast<size_t>(r - begin)] - least) * bytes,
+                        column.data() + static_cast<size_t>(rows[static_cast<size_t>(r - begin)] - min_row) * bytes,
                         bytes);
     }
 }

@@ -28,26 +28,26 @@ Floats load(const float* at) {
 
 // The largest magnitude; of numbers that are not finite one of those.
 float largest(const float* numbers, int64_t count) {
-    Ints most{};  // bits of positive floats are in the floats' order, NaN above all
+    Ints max_bits{};  // bits of positive floats are in the floats' order, NaN above all
     for (int64_t i = 0; i < count; i += kLanes) {
         const Ints bits = std::bit_cast<Ints>(load(numbers + i)) & 0x7fffffff;
-        most = bits > most ? bits : most;
+        max_bits = bits > max_bits ? bits : max_bits;
     }
-    return std::bit_cast<float>(std::max(std::max(most[0], most[1]), std::max(most[2], most[3])));
+    return std::bit_cast<float>(std::max(std::max(max_bits[0], max_bits[1]), std::max(max_bits[2], max_bits[3])));
 }
 
 // To the nearest whole numbers, ties to even, for |x| < 2^22.
 Floats nearest(Floats x) { return (x + 0x1.8p23f) - 0x1.8p23f; }
 
-Floats clamped(Floats x, float least, float most) {
-    const Floats low = Floats{} + least, high = Floats{} + most;
+Floats clamped(Floats x, float min_code, float max_code) {
+    const Floats low = Floats{} + min_code, high = Floats{} + max_code;
     x = x < low ? low : x;
     return x > high ? high : x;
 }
 
-void write_codes(const float* numbers, int64_t count, float inverse, float least, float most, int8_t* codes) {
+void write_codes(const float* numbers, int64_t count, float inverse, float min_code, float max_code, int8_t* codes) {
     const auto four = [&](int64_t i) {
-        return __builtin_convertvector(clamped(nearest(load(numbers + i) * inverse), least, most), Ints);
+        return __builtin_convertvector(clamped(nearest(load(numbers + i) * inverse), min_code, max_code), Ints);
     };
     for (int64_t i = 0; i < count; i += kMultiple) {
         const Ints a = four(i), b = four(i + kLanes);
@@ -71,9 +71,9 @@ struct Fit {  // of codes q to x = w / step
 
 // All at once, so that sums do not wait for one another: one of each k.
 template <size_t... k>
-std::array<Fit, kTried> fits(const float* numbers, int64_t count, float most, std::index_sequence<k...>) {
+std::array<Fit, kTried> fits(const float* numbers, int64_t count, float max_magnitude, std::index_sequence<k...>) {
     Floats xq[kTried] = {}, qq[kTried] = {};
-    const float inverses[kTried] = {kSteps[k] / most...};
+    const float inverses[kTried] = {kSteps[k] / max_magnitude...};
     const auto add = [](Floats w, float inverse, Floats& sum_xq, Floats& sum_qq) {
         const Floats x = w * inverse, q = clamped(nearest(x), -8, 7);
         sum_xq += x * q;
@@ -97,37 +97,37 @@ float round_group(const float* numbers, int64_t count, int8_t* codes, F&& round)
         std::copy_n(numbers, count, padded.begin());
         numbers = padded.data();
     }
-    const float most = largest(numbers, whole);
-    if (most >= kLeast && std::isfinite(most)) {
-        const float scale = round(numbers, whole, most, whole == count ? codes : made.data());
+    const float max_magnitude = largest(numbers, whole);
+    if (max_magnitude >= kLeast && std::isfinite(max_magnitude)) {
+        const float scale = round(numbers, whole, max_magnitude, whole == count ? codes : made.data());
         if (whole != count) std::copy_n(made.begin(), count, codes);
         return scale;
     }
     std::fill_n(codes, count, int8_t{0});
-    return most < kLeast ? 0 : most;
+    return max_magnitude < kLeast ? 0 : max_magnitude;
 }
 
 }  // namespace
 
 float round_to_int8(const float* numbers, int64_t count, int8_t* codes) {
-    return round_group(numbers, count, codes, [](const float* w, int64_t n, float most, int8_t* out) {
-        write_codes(w, n, 127 / most, -127, 127, out);
-        return most / 127;
+    return round_group(numbers, count, codes, [](const float* w, int64_t n, float max_magnitude, int8_t* out) {
+        write_codes(w, n, 127 / max_magnitude, -127, 127, out);
+        return max_magnitude / 127;
     });
 }
 
 float round_to_int4(const float* numbers, int64_t count, int8_t* codes) {
-    return round_group(numbers, count, codes, [](const float* w, int64_t n, float most, int8_t* out) {
-        const auto tried = fits(w, n, most, std::make_index_sequence<kTried>());
+    return round_group(numbers, count, codes, [](const float* w, int64_t n, float max_magnitude, int8_t* out) {
+        const auto tried = fits(w, n, max_magnitude, std::make_index_sequence<kTried>());
         float steps = 0, gain = -1, scale = 0;
         for (size_t k = 0; k < kTried; ++k) {
             const float gained = tried[k].scale() * tried[k].xq / (kSteps[k] * kSteps[k]);  // of zeros' squared error
             if (gained <= gain) continue;
             gain = gained;
             steps = kSteps[k];
-            scale = tried[k].scale() * most / steps;
+            scale = tried[k].scale() * max_magnitude / steps;
         }
-        write_codes(w, n, steps / most, -8, 7, out);
+        write_codes(w, n, steps / max_magnitude, -8, 7, out);
         return scale;
     });
 }

@@ -6,12 +6,12 @@ namespace {
 
 // Of the largest real tensor.
 std::optional<Encoding> main_encoding(const Checkpoint& checkpoint) {
-    uint64_t most = 0;
+    uint64_t max_bytes = 0;
     std::optional<Encoding> out;
     for (const std::string& name : checkpoint.names()) {
         const auto view = checkpoint.tensor(name);
-        if (!view || !is_real(view->encoding) || (out && view->bytes <= most)) continue;
-        most = view->bytes;
+        if (!view || !is_real(view->encoding) || (out && view->bytes <= max_bytes)) continue;
+        max_bytes = view->bytes;
         out = view->encoding;
     }
     return out;

@@ -17,10 +17,10 @@ constexpr uint32_t kChunk = 64; // tokens a pass: so much memory for logits
 
 // −ln p of `next` under one row of logits.
 double nats_of(std::span<const float> logits, int32_t next) {
-    const double most = *std::max_element(logits.begin(), logits.end());
+    const double max_logit = *std::max_element(logits.begin(), logits.end());
     double sum = 0;
-    for (const float x : logits) sum += std::exp(x - most);
-    return std::log(sum) + most - logits[static_cast<size_t>(next)];
+    for (const float x : logits) sum += std::exp(x - max_logit);
+    return std::log(sum) + max_logit - logits[static_cast<size_t>(next)];
 }
 
 class Scorer {

@@ -1,4 +1,4 @@
-// What a device can do at best, as it measures itself: the yardstick beside every figure of a bench.
+// What a device can do at best, as it measures itself: every figure of a bench is compared with it.
 #pragma once
 #include <string>
 #include <vector>

@@ -42,9 +42,9 @@ std::string bars(const std::vector<double>& rates, size_t columns) {
         for (size_t i = from; i < to; ++i) sum += rates[i];
         means.push_back(sum / static_cast<double>(to - from));
     }
-    const double most = *std::max_element(means.begin(), means.end());
+    const double max_mean = *std::max_element(means.begin(), means.end());
     std::string out;
-    for (const double m : means) out += kBars[most > 0 ? std::min(7, static_cast<int>(m / most * 8)) : 0];
+    for (const double m : means) out += kBars[max_mean > 0 ? std::min(7, static_cast<int>(m / max_mean * 8)) : 0];
     return out;
 }
 

@@ -59,11 +59,11 @@ double nearest_fp8(double x) {
 std::vector<double> kept(pb_dtype dtype, const float* x, uint32_t d) {
     std::vector<double> out(x, x + d);
     const auto larger = [](double a, double b) { return std::abs(a) < std::abs(b); };
-    const double most = std::abs(*std::max_element(out.begin(), out.end(), larger));
+    const double max_size = std::abs(*std::max_element(out.begin(), out.end(), larger));
     for (double& y : out) {
         if (dtype == PB_BF16) y = bf16_to_f32(f32_to_bf16(static_cast<float>(y)));
-        if (dtype == PB_I8) y = std::nearbyint(y / most * 127) * most / 127;
-        if (dtype == PB_FP8) y = nearest_fp8(y / most * 448) * most / 448;
+        if (dtype == PB_I8) y = std::nearbyint(y / max_size * 127) * max_size / 127;
+        if (dtype == PB_FP8) y = nearest_fp8(y / max_size * 448) * max_size / 448;
     }
     return out;
 }
@@ -89,9 +89,9 @@ std::vector<double> attend(const Shape& shape, const Tokens& t, uint32_t token) 
             scores.push_back(capped + slope * (static_cast<double>(j) - token));
         }
         if (!shape.sinks.empty()) scores.push_back(shape.sinks[h]); // of a key without a value
-        const double most = *std::max_element(scores.begin(), scores.end());
+        const double max_score = *std::max_element(scores.begin(), scores.end());
         double sum = 0;
-        for (double& s : scores) sum += s = std::exp(s - most);
+        for (double& s : scores) sum += s = std::exp(s - max_score);
         for (uint32_t j = first; j <= token; ++j) {
             const std::vector<double> v = row(t.v, j);
             for (uint32_t i = 0; i < d; ++i) out[h * d + i] += scores[j - first] / sum * v[i];

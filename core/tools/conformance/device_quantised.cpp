@@ -80,15 +80,15 @@ std::string wrong_product(const Weight& w, const Floats& x, const Floats& got, d
         const int64_t t = i / rows, r = i % rows;
         double sum = bias ? w.bias[static_cast<size_t>(r)] : 0, slack = 0;
         for (int64_t g = 0; g < w.groups; ++g) {
-            double most = 0, size = 0, products = 0;
+            double max_input = 0, size = 0, products = 0;
             for (int64_t c = g * group; c < std::min((g + 1) * group, cols); ++c) {
                 const double in = x[static_cast<size_t>(t * cols + w.column_of_x(c))];
                 sum += in * w.value(r, c);
                 size += std::abs(w.value(r, c));
                 products += std::abs(in * w.value(r, c));
-                most = std::max(most, std::abs(in));
+                max_input = std::max(max_input, std::abs(in));
             }
-            slack += w.dtype == PB_FP8 ? products / 256 : size * most / 127;
+            slack += w.dtype == PB_FP8 ? products / 256 : size * max_input / 127;
         }
         const double value = got[static_cast<size_t>(i)];
         if (!(std::abs(value - sum) <= slack + tolerance * (1 + std::abs(sum))))

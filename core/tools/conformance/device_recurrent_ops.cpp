@@ -56,7 +56,7 @@ struct Pages {
 using Part = std::function<Result<Floats>(Bench&, const Pages&, const pb_state&, int64_t from, int64_t to)>;
 
 // Rows of one sequence.
-Result<Floats> behind(Bench& b, int64_t floats, int64_t from, int64_t to, const Part& part) {
+Result<Floats> of_one(Bench& b, int64_t floats, int64_t from, int64_t to, const Part& part) {
     PB_TRY(const Pages pages, Pages::create(b, 3, floats));
     const std::vector<int32_t> page = {1};
     if (from > 0) {
@@ -70,7 +70,7 @@ Result<Floats> behind(Bench& b, int64_t floats, int64_t from, int64_t to, const 
 }
 
 // Whole sequences of `length` rows.
-Result<Floats> beside(Bench& b, int64_t floats, int64_t length, int64_t from, int64_t to, const Part& part) {
+Result<Floats> of_several(Bench& b, int64_t floats, int64_t length, int64_t from, int64_t to, const Part& part) {
     PB_TRY(const Pages pages, Pages::create(b, 2 * to + 1, floats));
     std::vector<int32_t> own, starts = {0}, is_first_chunk;
     for (int64_t s = from; s < to; ++s) {
@@ -89,9 +89,10 @@ OpCase states_case(const char* op, std::string what, int64_t rows, int64_t lengt
                    const std::function<Doubles(const Bench&)>& expected) {
     if (length == rows)
         return {op, what + " in one sequence", rows,
-                [=](Bench& b, int64_t from, int64_t to) { return behind(b, floats, from, to, part); }, expected};
+                [=](Bench& b, int64_t from, int64_t to) { return of_one(b, floats, from, to, part); }, expected};
     return {op, what + " in sequences of " + std::to_string(length), rows / length,
-            [=](Bench& b, int64_t from, int64_t to) { return beside(b, floats, length, from, to, part); }, expected};
+            [=](Bench& b, int64_t from, int64_t to) { return of_several(b, floats, length, from, to, part); },
+            expected};
 }
 
 OpCase conv(uint64_t seed, int64_t rows, int64_t length, int64_t n, int64_t width) {
@@ -134,7 +135,7 @@ OpCase scan(uint64_t seed, const ScanSize& z) {
                  b_in = noise.reals(at(z.rows * inner)), c_in = noise.reals(at(z.rows * inner)),
                  a_log = noise.reals(at(z.heads), -2, 2), dt_bias = noise.reals(at(z.heads)),
                  skip = noise.reals(at(z.heads));
-    constexpr float kLeast = 0.05f, kMost = 2.5f;
+    constexpr float kMinStep = 0.05f, kMaxStep = 2.5f;
     const Part part = [=](Bench& b, const Pages&, const pb_state& state, int64_t from, int64_t to) -> Result<Floats> {
         const int64_t count = to - from;
         PB_TRY(const pb_tensor in, b.arrays().put(slice(b.rounded(x), from, to, width), {count, z.heads, z.dim}));
@@ -142,7 +143,7 @@ OpCase scan(uint64_t seed, const ScanSize& z) {
         PB_TRY(const pb_tensor bs, b.arrays().put(slice(b.rounded(b_in), from, to, inner), {count, z.groups, z.n}));
         PB_TRY(const pb_tensor cs, b.arrays().put(slice(b.rounded(c_in), from, to, inner), {count, z.groups, z.n}));
         PB_TRY(const pb_tensor out, b.arrays().poison({count, z.heads, z.dim}));
-        pb_scan weights{sizeof(pb_scan), 0, nullptr, nullptr, nullptr, kLeast, kMost};
+        pb_scan weights{sizeof(pb_scan), 0, nullptr, nullptr, nullptr, kMinStep, kMaxStep};
         PB_TRY(weights.a_log, b.weights().make(PB_WEIGHT_VECTOR, 1, z.heads, a_log));
         PB_TRY(weights.dt_bias, b.weights().make(PB_WEIGHT_VECTOR, 1, z.heads, dt_bias));
         PB_TRY(weights.skip, b.weights().make(PB_WEIGHT_VECTOR, 1, z.heads, skip));
@@ -159,7 +160,7 @@ OpCase scan(uint64_t seed, const ScanSize& z) {
                 for (int64_t t = 0; t < z.rows; ++t) {
                     if (t % z.length == 0) std::fill(state.begin(), state.end(), 0.0);
                     const double free = std::log1p(std::exp(double{steps[at(t * z.heads + h)]} + dt_bias[at(h)]));
-                    const double step = std::clamp(free, double{kLeast}, double{kMost});
+                    const double step = std::clamp(free, double{kMinStep}, double{kMaxStep});
                     const double decay = std::exp(-std::exp(double{a_log[at(h)]}) * step);
                     const double value = in[at(t * width + h * z.dim + i)];
                     double sum = skip[at(h)] * value;

@@ -23,10 +23,10 @@ std::vector<int32_t> draw_ids(uint32_t vocab) {
 // How far apart, as a share of the largest value; of rows [from, to). Values that are not finite are model.forward's.
 double distance(const std::vector<float>& a, const std::vector<float>& b, size_t from = 0, size_t to = kTokens) {
     const size_t width = a.size() / kTokens;
-    double most = 0, apart = 0;
-    for (const float x : a) most = std::max(most, std::abs(double{x}));
+    double max_size = 0, apart = 0;
+    for (const float x : a) max_size = std::max(max_size, std::abs(double{x}));
     for (size_t i = from * width; i < to * width; ++i) apart = std::max(apart, std::abs(double{a[i]} - b[i]));
-    return most == 0 ? apart : apart / most;
+    return max_size == 0 ? apart : apart / max_size;
 }
 constexpr double kSame = 1e-4, kOther = 1e-4;
 

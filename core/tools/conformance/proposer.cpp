@@ -173,10 +173,11 @@ Outcome trees(Subject& subject) {
     const auto all = histories();
     PB_TRY(const Proposed p, propose(subject, *component, all, Asked::kTrees));
     for (size_t i = 0; i < all.size(); ++i) {
-        const uint32_t most = all[i].max_drafts * kMaxPaths;
-        if (p.counts[i] > most)
+        const uint32_t max_tokens = all[i].max_drafts * kMaxPaths;
+        if (p.counts[i] > max_tokens)
             return fail("it counts " + std::to_string(p.counts[i]) + " drafts in " + name_of(i, all[i]) +
-                        ", with room for " + std::to_string(most) + " on " + std::to_string(kMaxPaths) + " paths");
+                        ", with room for " + std::to_string(max_tokens) + " on " + std::to_string(kMaxPaths) +
+                        " paths");
         std::vector<uint32_t> depth(p.counts[i]);
         std::vector<bool> ends(p.counts[i], true);
         for (uint32_t k = 0; k < p.counts[i]; ++k) {

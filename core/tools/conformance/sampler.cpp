@@ -126,10 +126,10 @@ Outcome logprobs(Subject& subject) {
     PB_TRY(const Sampled s, sample(subject, *component, all(rows)));
     for (size_t i = 0; i < rows.size(); ++i) {
         const auto& l = rows[i].logits;
-        const double most = *std::max_element(l.begin(), l.end());
+        const double max_logit = *std::max_element(l.begin(), l.end());
         double sum = 0;
-        for (const float x : l) sum += std::exp(x - most);
-        const auto logprob = [&](int32_t t) { return l[static_cast<size_t>(t)] - most - std::log(sum); };
+        for (const float x : l) sum += std::exp(x - max_logit);
+        const auto logprob = [&](int32_t t) { return l[static_cast<size_t>(t)] - max_logit - std::log(sum); };
         const auto wrong = [](double got, double expected) { return !(std::abs(got - expected) <= 1e-3); };
         if (in_vocab(s.tokens[i]) && wrong(s.logprobs[i], logprob(s.tokens[i])))
             return fail(name_of(i, rows[i]) + " has logprob " + std::to_string(s.logprobs[i]) +

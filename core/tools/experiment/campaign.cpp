@@ -297,7 +297,7 @@ Result<> Campaign::run_in_processes(Work& work) {
     return {};
 }
 
-Result<> Campaign::run_in_turn(Work& work) {
+Result<> Campaign::run_one_by_one(Work& work) {
     while (!work.waiting.empty()) {
         if (interrupted() || drained_) {
             stopped_ = true;
@@ -322,7 +322,7 @@ Result<> Campaign::run_all(const PreparedVariants& prepared, const Workloads& wo
     for (size_t i = 0; i < order.size(); ++i)
         if (!there.contains(first + i)) work.waiting.push_back({order[i], first + i});
     for (const PreparedVariant& e : prepared.variants) mark_running(shown_, e.name, false);
-    PB_CHECK(here() ? run_in_turn(work) : run_in_processes(work));
+    PB_CHECK(here() ? run_one_by_one(work) : run_in_processes(work));
     std::ranges::sort(runs, {}, [](const RunSummary& r) { return std::pair(r.position, r.attempt); });
     return {};
 }

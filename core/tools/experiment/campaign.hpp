@@ -80,7 +80,7 @@ class Campaign {
     Result<> keep(Work&, const Active&, RunRecord);
     Result<> choose_attempt(Work&, const Waiting&);
     Result<> run_in_processes(Work&);
-    Result<> run_in_turn(Work&);
+    Result<> run_one_by_one(Work&);
 
     const RunSurroundings& around_;
     const Processes& processes_;

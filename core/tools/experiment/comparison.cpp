@@ -98,8 +98,8 @@ struct Paired {
 // What differs by rounding alone is the same. rounding: of one difference.
 void drop_rounding(std::vector<double>& differences, double rounding) {
     if (differences.empty()) return;
-    const auto [least, most] = std::ranges::minmax(differences);
-    if (most - least <= rounding) std::ranges::fill(differences, least);
+    const auto [min_difference, max_difference] = std::ranges::minmax(differences);
+    if (max_difference - min_difference <= rounding) std::ranges::fill(differences, min_difference);
 }
 
 Paired paired(const MetricColumn& column, const Question& q, size_t variant, size_t other) {

@@ -121,8 +121,8 @@ Result<> same_tokens(const PreparedVariants& prepared, const PreparedVariant& e)
     };
     const PreparedVariant& base = prepared.variants[prepared.baseline];
     if (file(e) == file(base)) return {};
-    constexpr uint64_t kMost = 256ull << 20;
-    const auto a = read_whole_file(file(base), kMost), b = read_whole_file(file(e), kMost);
+    constexpr uint64_t kMaxFileBytes = 256ull << 20;
+    const auto a = read_whole_file(file(base), kMaxFileBytes), b = read_whole_file(file(e), kMaxFileBytes);
     if (a && b && *a == *b) return {};
     return fail("variant '" + e.name + "': its tokenizer is not that of '" + base.name +
                 "', so they cannot be given the same prompts");

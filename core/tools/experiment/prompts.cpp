@@ -95,7 +95,7 @@ uint32_t PromptSource::length(const Draws& draws, const std::vector<uint32_t>& o
     return lengths_->draw(draws, Purpose::kPromptLength, i);
 }
 
-void PromptSource::leave_unused(std::vector<bool> used, uint32_t most) {
+void PromptSource::leave_unused(std::vector<bool> used, uint32_t max_kept) {
     const std::set<TokenIds> texts = [&] { // the same text may be in a file twice
         std::set<TokenIds> out;
         for (size_t i = 0; i < prompts_.size(); ++i)
@@ -106,7 +106,7 @@ void PromptSource::leave_unused(std::vector<bool> used, uint32_t most) {
     made_up_ = std::ranges::all_of(used, std::identity());
     const auto leave = [&](auto& all) {
         size_t kept = 0;
-        for (size_t i = 0; i < all.size() && kept < most; ++i)
+        for (size_t i = 0; i < all.size() && kept < max_kept; ++i)
             if (made_up_ || !used[i]) std::swap(all[kept++], all[i]);
         all.resize(kept);
     };

@@ -36,9 +36,9 @@ class PromptSource {
     TokenIds prefix(const Draws& draws, uint32_t s) const { return prefixes_.tokens(draws, s, random_); }
     uint32_t prefix_length(const Draws& draws, uint32_t s) const { return prefixes_.length(draws, s); }
 
-    // Leaves the first `most` of a file's prompts or of the trace's rows that are not used; where all are, the first
-    // ones with random tokens in their place. Requests of the same kind, that are none of the others.
-    void leave_unused(std::vector<bool> used, uint32_t most);
+    // Leaves the first `max_kept` of a file's prompts or of the trace's rows that are not used; where all are, the
+    // first ones with random tokens in their place. Requests of the same kind, that are none of the others.
+    void leave_unused(std::vector<bool> used, uint32_t max_kept);
 
     const std::vector<std::string>& notices() const { return notices_; }
     const std::vector<InputFile>& files() const { return files_; } // that were read

@@ -11,7 +11,7 @@ using config::Node;
 using config::NodeKind;
 using config::Table;
 
-constexpr uint32_t kMost = 1000;
+constexpr uint32_t kMaxRepeats = 1000;
 
 struct Auto {
     std::string effect = "5%";
@@ -21,8 +21,9 @@ struct Auto {
 Table<Auto> auto_table() {
     Table<Auto> t;
     t.key("effect", &Auto::effect, "the difference that is to be seen, as 5%")
-        .key("first", &Auto::first, Bounds{5, kMost, "repeats"}, "runs of each variant before it is decided")
-        .key("at_most", &Auto::at_most, Bounds{5, kMost, "repeats"}, "runs of each variant, whatever could be seen");
+        .key("first", &Auto::first, Bounds{5, kMaxRepeats, "repeats"}, "runs of each variant before it is decided")
+        .key("at_most", &Auto::at_most, Bounds{5, kMaxRepeats, "repeats"},
+             "runs of each variant, whatever could be seen");
     return t;
 }
 
@@ -69,15 +70,15 @@ Node read_repeats(const Node* given, ExperimentSpec& spec, Faults& faults) {
         return wrapped;
     }
     Table<ExperimentSpec> number;
-    number.key("repeats", &ExperimentSpec::repeats, Bounds{1, kMost, "repeats"}, "");
+    number.key("repeats", &ExperimentSpec::repeats, Bounds{1, kMaxRepeats, "repeats"}, "");
     Node map = Node::map();
     map.set("repeats", *given);
     return *number.read(map, spec, faults).find("repeats");
 }
 
 std::string repeats_text(const ExperimentSpec& spec) {
-    const std::string most = std::to_string(spec.repeats) + " repeats";
-    return spec.adaptive ? std::to_string(spec.adaptive->first) + " to " + most : most;
+    const std::string max_repeats = std::to_string(spec.repeats) + " repeats";
+    return spec.adaptive ? std::to_string(spec.adaptive->first) + " to " + max_repeats : max_repeats;
 }
 
 }  // namespace patchbay::experiment

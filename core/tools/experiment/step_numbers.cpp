@@ -96,7 +96,7 @@ double StepNumbers::Level::p99() const {
     return parts.back().value;
 }
 
-double StepNumbers::Level::most() const {
+double StepNumbers::Level::max() const {
     return std::ranges::max_element(parts_, {}, &Part::value)->value;
 }
 
@@ -145,7 +145,7 @@ std::vector<NamedNumber> StepNumbers::numbers() const {
     add("oldest_wait_p99", oldest_wait_ms_.p99());
     if (!kv_.empty()) {
         add("kv_mean", kv_.mean());
-        add("kv_max", kv_.most());
+        add("kv_max", kv_.max());
     }
     if (used_slots_ > 0) add("kv_fragmentation", 100 * empty_slots_ / used_slots_);
     add("recomputed_tokens", static_cast<double>(lost_));

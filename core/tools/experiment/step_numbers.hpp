@@ -29,7 +29,7 @@ class StepNumbers {
         bool empty() const { return parts_.empty(); }
         double mean() const;
         double p99() const; // the smallest value that is not exceeded in 99 % of the time
-        double most() const;
+        double max() const;
 
       private:
         struct Part {

@@ -21,14 +21,14 @@ using config::NodeKind;
 
 // "5s", "500ms"; a plain number is seconds.
 std::optional<uint64_t> read_duration_ns(const Node& given, Faults& faults) {
-    constexpr double kMost = 1e6; // seconds
+    constexpr double kMaxSeconds = 1e6; // seconds
     double value = 0;
     const char *first = given.text.data(), *last = first + given.text.size();
     const auto [end, error] = std::from_chars(first, last, value);
     const std::string_view unit(end, static_cast<size_t>(last - end));
     const double seconds = unit == "ms" ? value * 1e-3 : value;
     const bool known = unit.empty() || unit == "s" || unit == "ms";
-    if (given.kind == NodeKind::kScalar && error == std::errc{} && known && seconds >= 0 && seconds <= kMost)
+    if (given.kind == NodeKind::kScalar && error == std::errc{} && known && seconds >= 0 && seconds <= kMaxSeconds)
         return static_cast<uint64_t>(seconds * 1e9 + 0.5);
     faults.add(given.origin, "'t' is " + given.describe() + ", expected a time such as 5s or 500ms");
     return std::nullopt;

@@ -116,8 +116,8 @@ WorkloadSource::Plan::Shape WorkloadSource::Plan::shape_of(uint32_t i) {
         const Shape& previous = shapes_[*turn.follows];
         s.before = previous.tokens + previous.output + (previous.continues ? previous.before : 0);
     }
-    const uint64_t most = spec.max_prompt_tokens > 0 ? spec.max_prompt_tokens : holds;
-    s.continues = turn.continues && uint64_t{s.before} + s.tokens <= most &&
+    const uint64_t max_prompt = spec.max_prompt_tokens > 0 ? spec.max_prompt_tokens : holds;
+    s.continues = turn.continues && uint64_t{s.before} + s.tokens <= max_prompt &&
                   uint64_t{s.before} + s.tokens + s.output <= holds;
     clipped_.histories += turn.continues && !s.continues;
     if (!turn.continues) s.prefix = source_->prompts_.prefix_length(draws_, turn.session);

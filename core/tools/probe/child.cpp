@@ -18,8 +18,8 @@
 namespace patchbay::probe {
 namespace {
 
-void limit(__rlimit_resource what, uint64_t most) {
-    const rlimit value{most, most};
+void limit(__rlimit_resource what, uint64_t max_value) {
+    const rlimit value{max_value, max_value};
     setrlimit(what, &value);
 }
 

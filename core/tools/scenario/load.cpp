@@ -39,8 +39,8 @@ step::Expect read_expect(const Node& node, Faults& faults) {
     return out;
 }
 
-KeyInfo whole(const char* name, double least, double most, const char* unit, const char* description) {
-    return {.name = name, .type = ValueType::kInt, .description = description, .unit = unit, .min = least, .max = most};
+KeyInfo whole(const char* name, double min, double max, const char* unit, const char* description) {
+    return {.name = name, .type = ValueType::kInt, .description = description, .unit = unit, .min = min, .max = max};
 }
 
 Table<Step> step_table(const host::Registry* registry) { // null: for its keys alone

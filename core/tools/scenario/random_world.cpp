@@ -33,10 +33,10 @@ uint32_t longest(const World& w) {
 
 WorldRequest random_request(Draws& d, const World& w, uint32_t number) {
     WorldRequest r;
-    const uint32_t most = longest(w);
+    const uint32_t max_length = longest(w);
     r.number = number;
-    r.max_tokens = d.between(1, std::max(1u, std::min(24u, most / 4)));
-    r.prompt = d.between(1, std::max(1u, std::min(most - r.max_tokens, d.one_of({4, 20, 80, 300}))));
+    r.max_tokens = d.between(1, std::max(1u, std::min(24u, max_length / 4)));
+    r.prompt = d.between(1, std::max(1u, std::min(max_length - r.max_tokens, d.one_of({4, 20, 80, 300}))));
     if (w.caching && d.one_in(2)) {
         r.family = d.between(1, 3);
         r.shared = r.prompt - std::min(r.prompt, d.between(1, kMaxOwnTokens));

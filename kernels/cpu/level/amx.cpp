@@ -68,13 +68,13 @@ struct Results {
     int64_t out_stride = 0, width = 0, rows = 0;
     bool past_caches = false;
 
-    void write(int64_t most) {
+    void write(int64_t max_rows) {
         if (rows == 0) return;
         const __mmask16 left = width >= kSide ? 0xffff : static_cast<__mmask16>((1u << width) - 1);
         const __mmask16 right = width >= kColumns ? 0xffff
                                 : width <= kSide  ? 0
                                                   : static_cast<__mmask16>((1u << (width - kSide)) - 1);
-        for (const int64_t later = rows > most ? rows - most : 0; rows > later; --rows) {
+        for (const int64_t later = rows > max_rows ? rows - max_rows : 0; rows > later; --rows) {
             __m512 a = _mm512_loadu_ps(sums), b = _mm512_loadu_ps(sums + kSide);
             if (bias) {
                 a = _mm512_add_ps(a, _mm512_loadu_ps(bias));
@@ -102,15 +102,15 @@ struct GatedResults {
     int64_t rows = 0;                                       // that are left
     bool past_caches = false;
 
-    void write(int64_t most) {
+    void write(int64_t max_rows) {
         if (rows == 0) return;
-        if (kind == TileGateKind::kSilu) write(most, silu_of);
-        else write(most, gelu_tanh_of);
+        if (kind == TileGateKind::kSilu) write(max_rows, silu_of);
+        else write(max_rows, gelu_tanh_of);
     }
 
     template <class Gate>
-    void write(int64_t most, Gate gate_of) {
-        for (const int64_t later = rows > most ? rows - most : 0; rows > later; --rows) {
+    void write(int64_t max_rows, Gate gate_of) {
+        for (const int64_t later = rows > max_rows ? rows - max_rows : 0; rows > later; --rows) {
             F product[2];
             for (int i = 0; i < 2; ++i) {
                 F g{_mm512_load_ps(gate + i * kSide)}, u{_mm512_load_ps(up + i * kSide)};
@@ -139,9 +139,9 @@ struct Meanwhile {
     const float* next_sums = nullptr; // that the next pair goes on with; nullptr: it starts with 0
     void* spare;                      // a tile
 
-    void write(int64_t most) {
-        results.write(most);
-        gated.write(most);
+    void write(int64_t max_rows) {
+        results.write(max_rows);
+        gated.write(max_rows);
     }
 
     // The processor takes some 700 cycles longer for a tile store that comes 2,000 cycles after the last one: so there

@@ -257,17 +257,17 @@ void attend(const AttendPart& part, const AttendState& state) {
     const float scale = part.scale < 0 ? -part.scale : part.scale;
     Work w{part, shape, state.sum, room, {}, Unit(part.soft_cap > 0 ? 1.0f : scale), 0, false, {}, {}, {}, true,
            kCodes ? &scales : nullptr, {}};
-    int64_t least = part.position[0], most = least;
+    int64_t min_position = part.position[0], max_position = min_position;
     for (int n = 0; n < part.queries; ++n) {
         w.rows.base[n] = kNone;
         w.rows.total[n] = _mm512_setzero_ps();
-        least = part.position[n] < least ? part.position[n] : least;
-        most = part.position[n] > most ? part.position[n] : most;
+        min_position = part.position[n] < min_position ? part.position[n] : min_position;
+        max_position = part.position[n] > max_position ? part.position[n] : max_position;
     }
     __builtin_memset(state.sum, 0, size_t(rows_of(part) * shape.width) * sizeof(float));
     round_queries(part, shape.depth, room.q);
     for (w.block = part.begin / kBlock * kBlock; w.block < part.end; w.block += kBlock) {
-        w.full = w.block + kBlock <= least + 1 && (part.window == 0 || w.block + part.window > most);
+        w.full = w.block + kBlock <= min_position + 1 && (part.window == 0 || w.block + part.window > max_position);
         w.all = w.full ? KeyRange{0, kBlock} : find_ranges(part, w.block, w.ranges);
         if (w.all.end == 0) continue;
         if (part.queries <= kStep) w.ahead.aim(part, w.block + kAheadKeys, w.block + kAheadKeys, int64_t(sizeof(Kv)));
@@ -284,7 +284,7 @@ void attend(const AttendPart& part, const AttendState& state) {
         w.ahead.touch_rest();
     }
     for (int n = 0; n < part.queries; ++n) {
-        state.most[n] = w.rows.base[n] == kNone ? kNone : w.rows.base[n] * w.unit.scale;
+        state.max_score[n] = w.rows.base[n] == kNone ? kNone : w.rows.base[n] * w.unit.scale;
         state.total[n] = _mm512_reduce_add_ps(w.rows.total[n]);
     }
     release();

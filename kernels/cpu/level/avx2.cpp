@@ -25,8 +25,8 @@ inline F where_less(F a, F b, F yes, F no) {
     return {_mm256_blendv_ps(no.v, yes.v, _mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ))};
 }
 inline bool any_less(F a, F b) { return _mm256_movemask_ps(_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)) != 0; }
-inline F least(F a, F b) { return {_mm256_min_ps(a.v, b.v)}; }
-inline F most(F a, F b) { return {_mm256_max_ps(a.v, b.v)}; }
+inline F min_of(F a, F b) { return {_mm256_min_ps(a.v, b.v)}; }
+inline F max_of(F a, F b) { return {_mm256_max_ps(a.v, b.v)}; }
 inline F quotient(F a, F b) { return a / b; }
 inline F square_root(F a) { return {_mm256_sqrt_ps(a.v)}; }
 inline F floor(F a) { return {_mm256_floor_ps(a.v)}; }

@@ -27,8 +27,8 @@ inline bool any_less(F a, F b) {
     const I mask = a < b;
     return (mask[0] | mask[1] | mask[2] | mask[3]) != 0;
 }
-inline F least(F a, F b) { return where_less(a, b, a, b); }
-inline F most(F a, F b) { return where_less(b, a, a, b); }
+inline F min_of(F a, F b) { return where_less(a, b, a, b); }
+inline F max_of(F a, F b) { return where_less(b, a, a, b); }
 inline F quotient(F a, F b) { return a / b; }
 inline F square_root(F a) {
     for (int i = 0; i < kLanes; ++i) a[i] = __builtin_sqrtf(a[i]);

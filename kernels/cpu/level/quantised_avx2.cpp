@@ -40,10 +40,10 @@ inline I size_bits(F a) { return {_mm256_and_si256(_mm256_castps_si256(a.v), _mm
 inline void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
 
 inline int32_t greatest(I a) {
-    int32_t lanes[kLanes], most = 0;
+    int32_t lanes[kLanes], max_lane = 0;
     _mm256_storeu_si256(reinterpret_cast<__m256i_u*>(lanes), a.v);
-    for (const int32_t lane : lanes) most = lane > most ? lane : most;
-    return most;
+    for (const int32_t lane : lanes) max_lane = lane > max_lane ? lane : max_lane;
+    return max_lane;
 }
 inline int32_t sum_of(I a) {
     int32_t lanes[kLanes], sum = 0;

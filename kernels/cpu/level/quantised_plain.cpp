@@ -19,14 +19,14 @@ void quantise(const QuantisingPart& part) {
     each_group(
         part,
         [](const float* x, int64_t n) {
-            uint32_t most = 0;
+            uint32_t max_bits = 0;
             for (int64_t i = 0; i < n; ++i) {
                 uint32_t bits;
                 __builtin_memcpy(&bits, x + i, 4);
                 bits &= 0x7fffffffu;
-                most = bits > most ? bits : most;
+                max_bits = bits > max_bits ? bits : max_bits;
             }
-            return most;
+            return max_bits;
         },
         [](const float* x, int64_t n, float inverse, int8_t* codes, int64_t step_bytes) {
             int32_t sum = 0;

@@ -93,7 +93,7 @@ void Ranks::wait(ncclComm* all, int begun, const char* what, uint32_t max_pauses
         if (max_pauses > 0 && pauses >= max_pauses)
             throw Error(PB_FAILED, std::string(what) + ": not all ranks were there within " +
                                        std::to_string(max_pauses) +
-                                       " ms (is one without a GPU, or behind a firewall? NCCL_DEBUG=INFO says more)");
+                                       " ms (has one no GPU, or is there a firewall? NCCL_DEBUG=INFO says more)");
         if (questions < kEagerQuestions) {
             ++questions;
             std::this_thread::yield(); // NCCL's thread may want this core

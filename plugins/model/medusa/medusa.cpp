@@ -68,8 +68,8 @@ class Medusa : public patchbay::ListedWeights {
     };
 
     // Of its own config.json, else of the target's: published ones do not say.
-    static uint32_t of_target(const patchbay::ModelConfig& config, const std::string& key, uint32_t most) {
-        return config.integer(config.find(key) ? key : "target." + key, 1, most);
+    static uint32_t of_target(const patchbay::ModelConfig& config, const std::string& key, uint32_t max_value) {
+        return config.integer(config.find(key) ? key : "target." + key, 1, max_value);
     }
 
     uint32_t hidden_ = 0, zeros_ = 0, ones_ = 0;

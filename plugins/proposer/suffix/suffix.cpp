@@ -39,7 +39,7 @@ class Suffix {
         for (uint32_t i = 0; i < batch.size(); ++i) {
             const std::span<const int32_t> tokens = batch.tokens(i);
             const patchbay::suffix::Limits limits{batch.row(i).max_drafts, spec_factor_, min_probability_};
-            if (tokens.empty() || limits.most == 0) continue;
+            if (tokens.empty() || limits.max_tokens == 0) continue;
             const SuffixTree& own = follow(batch.row(i).id, tokens);
             const SuffixTree* from = &own;
             Guess guess = own.guess(tokens, limits);

@@ -91,13 +91,13 @@ Guess SuffixTree::guess(std::span<const int32_t> context, const Limits& limits) 
 }
 
 std::vector<std::vector<int32_t>> SuffixTree::branches(std::span<const int32_t> context, const Guess& of,
-                                                       const Limits& limits, size_t most) const {
+                                                       const Limits& limits, size_t max_branches) const {
     struct Candidate {
         double probability;
         std::vector<int32_t> tokens;
     };
     std::vector<Candidate> found;
-    for (uint32_t n = most > 0 ? of.match : 0; n > 0; --n) {
+    for (uint32_t n = max_branches > 0 ? of.match : 0; n > 0; --n) {
         const auto at = find(context.last(n));
         if (!at) continue;
         Guess chain;
@@ -116,7 +116,7 @@ std::vector<std::vector<int32_t>> SuffixTree::branches(std::span<const int32_t> 
     std::ranges::stable_sort(found, std::ranges::greater(), &Candidate::probability); // among equals the longer match
     std::vector<std::vector<int32_t>> out;
     for (Candidate& c : found) {
-        if (out.size() == 4 * most) break;
+        if (out.size() == 4 * max_branches) break;
         out.push_back(std::move(c.tokens));
     }
     return out;
@@ -146,8 +146,8 @@ const int32_t* SuffixTree::in_leaf(const At& at) const {
 // The longest chain that the limits allow from there on, after the tokens guessed so far.
 void SuffixTree::extend(Guess& guess, At at, const Limits& limits, std::vector<Fork>* forks) const {
     const double earned = std::max(1.0, static_cast<double>(guess.match) * limits.spec_factor);
-    const double most = std::min<double>(limits.most, earned);
-    while (static_cast<double>(guess.tokens.size() + 1) <= most && at.depth < depth_) {
+    const double max_tokens = std::min<double>(limits.max_tokens, earned);
+    while (static_cast<double>(guess.tokens.size() + 1) <= max_tokens && at.depth < depth_) {
         int32_t token = 0;
         if (nodes_[at.node].leaf()) {
             const int32_t* const next = in_leaf(at);

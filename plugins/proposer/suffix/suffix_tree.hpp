@@ -19,7 +19,7 @@ struct Guess {
 };
 
 struct Limits {
-    uint32_t most = 0;          // maximum of tokens of a guess
+    uint32_t max_tokens = 0;          // maximum of tokens of a guess
     double spec_factor = 1;     // tokens of a guess for each matched token
     double min_probability = 0; // of the chain up to and including each guessed token
 };
@@ -44,7 +44,7 @@ class SuffixTree {
     // Further chains: what else followed its match or a shorter one, by the probability of the token that
     // differs. Some may be beginnings of others.
     std::vector<std::vector<int32_t>> branches(std::span<const int32_t> context, const Guess&, const Limits&,
-                                               size_t most) const;
+                                               size_t max_branches) const;
 
   private:
     static constexpr NodeId kRoot = Node::kRoot, kNone = Node::kNone;

@@ -64,24 +64,24 @@ class Standard {
         if (row.params->temperature == 0) {
             token = patchbay::likeliest(logits, row);
         } else if (const Distances all(logits, row); !all.empty()) {
-            patchbay::GumbelMax most(row.seed, row.position);
+            patchbay::GumbelMax winner(row.seed, row.position);
             if (patchbay::has_rare_stages(*row.params)) {
                 patchbay::keep_by_stages(all, row, m.kept, m.before);
-                for (const Candidate& c : m.kept) most.offer(c.token, c.logit);
-                if (row.params->mirostat_tau > 0) surprisal = surprise_of(most.token(), m.kept);
+                for (const Candidate& c : m.kept) winner.offer(c.token, c.logit);
+                if (row.params->mirostat_tau > 0) surprisal = surprisal_of(winner.token(), m.kept);
             } else if (patchbay::truncates(*row.params)) {
-                each_candidate(all, *row.params, m.kept, m.before, [&](int32_t t, float x) { most.offer(t, x); });
+                each_candidate(all, *row.params, m.kept, m.before, [&](int32_t t, float x) { winner.offer(t, x); });
             } else {
                 constexpr uint32_t kNone = UINT32_MAX;
                 uint32_t chunk = kNone;
                 all.each([&](int32_t t, float x) {
-                    if (!most.may_win(x)) return;
+                    if (!winner.may_win(x)) return;
                     const uint32_t at = static_cast<uint32_t>(t) / patchbay::kNoiseTokens;
                     if (at != chunk) fill_(m.noise, row.seed, row.position, chunk = at);
-                    most.offer(t, x, m.noise[static_cast<uint32_t>(t) % patchbay::kNoiseTokens]);
+                    winner.offer(t, x, m.noise[static_cast<uint32_t>(t) % patchbay::kNoiseTokens]);
                 });
             }
-            token = most.token();
+            token = winner.token();
         }
         if (token < 0) token = batch.fault(i);
         batch.raw.tokens[i] = token;
@@ -89,7 +89,7 @@ class Standard {
         patchbay::write_logprobs(batch, i, token);
     }
 
-    static float surprise_of(int32_t token, const std::vector<Candidate>& left) { // bits
+    static float surprisal_of(int32_t token, const std::vector<Candidate>& left) { // bits
         const auto at = std::find_if(left.begin(), left.end(), [&](const Candidate& c) { return c.token == token; });
         if (at == left.end()) return 0;
         return static_cast<float>((patchbay::log_weight(left) - at->logit) / 0.6931471805599453);

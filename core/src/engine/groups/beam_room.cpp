@@ -49,8 +49,8 @@ uint64_t BeamRoom::pages_to_come(const BeamGroup& g) const {
         all += std::min(kept + unlike, pages.of_all(group, first.prompt_count, first.confirmed(), width));
         alone += settings_.enable_chunked_prefill ? kept : pages.blocks(first.confirmed());
     }
-    const uint64_t most = std::max(all, alone);
-    return most - std::min(most, pages_held(g));
+    const uint64_t max_pages = std::max(all, alone);
+    return max_pages - std::min(max_pages, pages_held(g));
 }
 
 // For all beams of a search that comes back: after its first one those that differ from it compute what they have of

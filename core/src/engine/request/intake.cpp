@@ -35,7 +35,7 @@ Result<> Intake::check_prompt(const Request& request) const {
     return {};
 }
 
-// Those that are to come are judged when they do.
+// Requests that arrive later are checked when they do.
 Result<> Intake::check_room(const Request& request, uint64_t now_ns) const {
     if (request.arrival_ns <= now_ns && p_.admission.is_full(p_.sequences.arrived_by(now_ns)))
         return fail(StatusCode::kExhausted, p_.admission.full_queue());

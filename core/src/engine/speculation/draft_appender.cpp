@@ -26,7 +26,7 @@ void DraftAppender::append(Sequence& s, TokenId token, std::span<const float> fr
     else r.probs.resize(r.probs.size() + p_.vocab_size);
 }
 
-// From the first draft on that its constraints do not allow. One that was drawn is judged like any other: to leave it
+// From the first draft on that its constraints do not allow. One that was drawn is verified like any other: to leave it
 // out would make others more likely.
 void DraftAppender::cut_disallowed(Sequence& s) {
     if (!p_.constraints.applies(s)) return;

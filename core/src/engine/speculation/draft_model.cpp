@@ -109,9 +109,9 @@ Result<> DraftModel::forward(pb_runner_batch& b) {
 }
 
 Result<> DraftModel::check_head_pass(const pb_runner_batch& b) const {
-    const uint32_t most = started_->parts.passes.max_head_passes();
-    if (work_.passes >= most)
-        return fail("more than " + std::to_string(most) + " passes of a head in one propose()");
+    const uint32_t max_passes = started_->parts.passes.max_head_passes();
+    if (work_.passes >= max_passes)
+        return fail("more than " + std::to_string(max_passes) + " passes of a head in one propose()");
     for (uint32_t i = 1; !keeps_kv() && i < b.row_count; ++i)
         if (host::row_of(b, i).draft_count != host::row_of(b, 0).draft_count)
             return fail("rows of " + std::to_string(host::row_of(b, 0).draft_count) + " drafts and of " +

@@ -165,9 +165,9 @@ Value zfill_method(Budget& budget, const std::string& s, const Read& a) {
 
 Value replace_method(Budget& budget, const std::string& s, const Read& a) {
     const std::string &from = a.text(0, "old"), &to = a.text(1, "new");
-    const size_t most = from.empty() ? s.size() + 1 : s.size() / from.size();
+    const size_t max_count = from.empty() ? s.size() + 1 : s.size() / from.size();
     if (from.empty()) budget.characters(s.size());
-    if (to.size() > from.size()) budget.bytes(most * (to.size() - from.size()));
+    if (to.size() > from.size()) budget.bytes(max_count * (to.size() - from.size()));
     return replace(s, from, to, a.integer(2, "count", -1));
 }
 

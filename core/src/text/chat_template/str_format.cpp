@@ -25,7 +25,7 @@ struct FormatField { // {name!conversion:spec}
     char conversion = 0;
 };
 
-// What is after a field's '{', from `at` on, which it moves behind the field's '}'.
+// What is after a field's '{', from `at` on, which it moves past the field's '}'.
 FormatField read_field(std::string_view text, size_t& at) {
     FormatField out;
     const size_t begin = at;
