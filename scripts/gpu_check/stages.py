@@ -27,8 +27,8 @@ def machine(context):
 
 
 def use_programs(context):
-    """Programs of the bundle in the place of a build. Their plugins are probed here: nobody has vouched for stripped files,
-    and those of the GPU could not run where they were built."""
+    """Programs of the bundle in the place of a build. Their plugins are probed here: stripped files have no probe
+    results yet, and those of the GPU could not run where they were built."""
     libraries = context.libraries[0]
     os.makedirs(libraries, exist_ok=True)
     for library in glob.glob(os.path.join(nvidia_packages(context), "nvidia", "*", "lib", "*.so.*")):

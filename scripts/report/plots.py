@@ -127,7 +127,7 @@ def latency_cdf(results: Results, of: dict[int, str], name: str, slo_ms: float |
 
 
 def time_series(results: Results, of: dict[int, str], name: str) -> str | None:
-    """A row a variant: its own curve filled, those of the others behind it in grey."""
+    """A row a variant: its own curve filled, those of the others in grey."""
     data = [v for v in shown_variants(results, of) if v.series]
     if not data:
         return None

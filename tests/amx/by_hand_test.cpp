@@ -72,7 +72,7 @@ class AmxByHand : public testing::Test {
     }
     bool in_hardware() const { return !std::getenv("LD_PRELOAD"); }
     Shape any_shape() { return {number(1, 16), number(1, 16), number(1, 16)}; }
-    int number(int least, int most) { return std::uniform_int_distribution<int>(least, most)(engine_); }
+    int number(int low, int high) { return std::uniform_int_distribution<int>(low, high)(engine_); }
 
     std::mt19937_64 engine_{1};
 };
@@ -195,12 +195,12 @@ float one_pair(float sum, float a, float x, float b, float y) {
 }
 
 TEST_F(AmxByHand, DenormalsAre0) {
-    const float least = std::numeric_limits<float>::min(), denormal = least / 2;
+    const float low = std::numeric_limits<float>::min(), denormal = low / 2;
     EXPECT_EQ(one_pair(1, denormal, 0x1p100f, 0, 0), 1.0f); // taken
     EXPECT_EQ(one_pair(0, 0x1p-70f, 0x1p-70f, 0, 0), 0.0f); // made
     EXPECT_EQ(one_pair(denormal, 0, 0, 0, 0), 0.0f);        // as the sum
-    EXPECT_EQ(one_pair(least, -denormal * 2, 0.5f, 0, 0), least);
-    EXPECT_EQ(one_pair(0, least, 1, 0, 0), least);
+    EXPECT_EQ(one_pair(low, -denormal * 2, 0.5f, 0, 0), low);
+    EXPECT_EQ(one_pair(0, low, 1, 0, 0), low);
 }
 
 TEST_F(AmxByHand, InfinitiesAreAddedAsFloatsAre) {

@@ -16,7 +16,7 @@ using namespace patchbay::serve;
 
 constexpr uint64_t kMaxBody = 4096;
 constexpr uint32_t kMaxHeader = 2048;
-constexpr size_t kMost = 1 << 14; // bytes that a socket takes at once
+constexpr size_t kMaxBytes = 1 << 14; // bytes that a socket takes at once
 
 void answer(const std::shared_ptr<Exchange>& exchange) {
     const HttpRequest& request = exchange->request();
@@ -49,7 +49,7 @@ void drain(int fd) {
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    if (size > kMost) return 0;
+    if (size > kMaxBytes) return 0;
     const auto set = connections();
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) abort();

@@ -62,8 +62,8 @@ void step(std::string_view bytes) {
 // Calls post(type, content) for each.
 template <class F>
 void each_message(std::string_view bytes, F&& post) {
-    constexpr int kMost = 64;
-    for (int i = 0; i < kMost && bytes.size() >= 3; ++i) {
+    constexpr int kMaxMessages = 64;
+    for (int i = 0; i < kMaxMessages && bytes.size() >= 3; ++i) {
         const auto at = [&](size_t n) { return static_cast<size_t>(static_cast<uint8_t>(bytes[n])); };
         const auto type = static_cast<uint16_t>(1 + at(0) % static_cast<size_t>(kLastType));
         const std::string_view content = bytes.substr(3, at(1) | at(2) << 8);

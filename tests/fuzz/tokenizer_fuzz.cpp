@@ -22,9 +22,9 @@ enum class Bytes { kAlphabet, kFallback };
 void give_bytes(json& tokenizer, Bytes which) {
     if (!tokenizer.is_object() || !tokenizer["model"].is_object() || !tokenizer["model"]["vocab"].is_object()) return;
     for (int b = 0; b < 256; ++b) {
-        char fallback[8];
-        std::snprintf(fallback, sizeof fallback, "<0x%02X>", b);
-        const std::string name = which == Bytes::kFallback ? fallback : spell_byte(static_cast<unsigned char>(b));
+        char spelled[8];
+        std::snprintf(spelled, sizeof spelled, "<0x%02X>", b);
+        const std::string name = which == Bytes::kFallback ? spelled : spell_byte(static_cast<unsigned char>(b));
         tokenizer["model"]["vocab"][name] = (which == Bytes::kFallback ? 2000 : 1000) + b;
     }
 }

@@ -120,7 +120,7 @@ double worst_of(const std::vector<float>& got, const weights::TensorView& view) 
     return worst / (*high - *low);
 }
 
-TEST(HeadGolden, EagleAgreesWithPyTorchInEachPlaceAndBehindItsOwnDrafts) {
+TEST(HeadGolden, EagleAgreesWithPyTorchInEachPlaceAndAfterItsOwnDrafts) {
     std::ifstream in(kGolden + "eagle.json");
     const json facts = json::parse(in);
     const auto file = must(weights::Checkpoint::open(kGolden + "logits/eagle"));

@@ -19,28 +19,28 @@ Json settled(const Controlled& engine, const Said& answer) {
     while (!status["swaps"]["pending"].empty());
     return status["swaps"]["last"][0];
 }
-struct InTurn { // components of one slot that take each other's place
+struct SwappedPair { // components of one slot that take each other's place
     std::string kind, first, second;
     int swaps;
 };
 
-void PrintTo(const InTurn& slot, std::ostream* out) { *out << slot.kind; }
+void PrintTo(const SwappedPair& slot, std::ostream* out) { *out << slot.kind; }
 
-class SwapsUnderLoad : public ::testing::TestWithParam<InTurn> {};
+class SwapsUnderLoad : public ::testing::TestWithParam<SwappedPair> {};
 
 TEST_P(SwapsUnderLoad, ChangeNoTokenOfAnyStream) {
-    const InTurn& in_turn = GetParam();
+    const SwappedPair& pair = GetParam();
     config::EngineConfig config = Running::demo_model();
     config.engine.max_num_seqs = 8; // so that others wait
-    if (in_turn.kind == "proposer") {
-        config.proposer = config::PluginChoice{in_turn.first, {}};
+    if (pair.kind == "proposer") {
+        config.proposer = config::PluginChoice{pair.first, {}};
         config.engine.num_speculative_tokens = 3;
     }
-    if (in_turn.kind == "kv_policy") config.kv_policy = config::PluginChoice{in_turn.first, {}};
+    if (pair.kind == "kv_policy") config.kv_policy = config::PluginChoice{pair.first, {}};
     config.swap.probation_steps = 2;
     const Controlled engine(config);
     constexpr int kStreams = 16;
-    const int kSwaps = in_turn.swaps;
+    const int kSwaps = pair.swaps;
     std::vector<Json> bodies;
     std::vector<std::vector<int>> expected;
     for (int i = 0; i < kStreams; ++i) {
@@ -62,8 +62,8 @@ TEST_P(SwapsUnderLoad, ChangeNoTokenOfAnyStream) {
         });
     for (int now = begun; now < kStreams; now = begun) begun.wait(now);
     for (int i = 0; i < kSwaps; ++i) {
-        const std::string &from = i % 2 ? in_turn.second : in_turn.first, &to = i % 2 ? in_turn.first : in_turn.second;
-        const Said answer = engine.swap({{"kind", in_turn.kind}, {"plugin", to}});
+        const std::string &from = i % 2 ? pair.second : pair.first, &to = i % 2 ? pair.first : pair.second;
+        const Said answer = engine.swap({{"kind", pair.kind}, {"plugin", to}});
         EXPECT_TRUE(answer.status == 200 || answer.status == 202) << answer.body;
         const Json got = settled(engine, answer);
         EXPECT_EQ(got["outcome"], "committed") << got;
@@ -77,23 +77,23 @@ TEST_P(SwapsUnderLoad, ChangeNoTokenOfAnyStream) {
     EXPECT_GE(streamed, kStreams);
     EXPECT_EQ(engine.server.pages_in_use_when_idle(), 0u);
     const Json status = engine.status();
-    EXPECT_EQ(slot(status, in_turn.kind)["generation"], kSwaps + 1);
+    EXPECT_EQ(slot(status, pair.kind)["generation"], kSwaps + 1);
     EXPECT_EQ(status["swaps"]["last"].size(), std::min<size_t>(kSwaps, SlotJournal::kMaxSwaps));
     EXPECT_THAT(get(engine.server.port(), "/metrics").body,
-                HasSubstr("patchbay_plugin_swaps_total{kind=\"" + in_turn.kind + "\",outcome=\"committed\"} " +
+                HasSubstr("patchbay_plugin_swaps_total{kind=\"" + pair.kind + "\",outcome=\"committed\"} " +
                           std::to_string(kSwaps) + "\n"));
-    if (in_turn.kind == "model") {
-        EXPECT_EQ(status["model"]["path"], in_turn.first);
+    if (pair.kind == "model") {
+        EXPECT_EQ(status["model"]["path"], pair.first);
         EXPECT_EQ(slot(status, "model")["plugin"], "llama");
     }
 }
 INSTANTIATE_TEST_SUITE_P(AdminSwap, SwapsUnderLoad,
-                         ::testing::Values(InTurn{"scheduler", "fcfs", "sjf", 50},
-                                           InTurn{"sampler", "standard", "standard", 20},
-                                           InTurn{"proposer", "ngram", "suffix", 20},
-                                           InTurn{"kv_policy", "lru", "lfu", 20},
-                                           InTurn{"attention", "paged", "paged", 20},
-                                           InTurn{"model", kDemo, kDemo, 6}),
+                         ::testing::Values(SwappedPair{"scheduler", "fcfs", "sjf", 50},
+                                           SwappedPair{"sampler", "standard", "standard", 20},
+                                           SwappedPair{"proposer", "ngram", "suffix", 20},
+                                           SwappedPair{"kv_policy", "lru", "lfu", 20},
+                                           SwappedPair{"attention", "paged", "paged", 20},
+                                           SwappedPair{"model", kDemo, kDemo, 6}),
                          [](const auto& p) { return p.param.kind; });
 
 TEST(AdminSwap, OnAnIdleEngineIsOnProbationUntilThereIsWork) {

@@ -20,7 +20,7 @@ inline constexpr int kSmallBuffer = 16'384; // bytes
 class HttpClient {
   public:
     // 0: the system's buffer. One under kSmallBuffer makes Linux send a full buffer's rest in pieces, with a pause
-    // between them that grows while nobody reads.
+    // between them that grows while the client does not read.
     explicit HttpClient(uint16_t port, int receive_buffer_bytes = 0);
     ~HttpClient();
     HttpClient(const HttpClient&) = delete;

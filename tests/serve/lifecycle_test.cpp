@@ -188,7 +188,7 @@ TEST(Stopping, EndsStreamsAtOnce) {
 
 TEST(Failures, OfTheEngineAreSaid) {
     config::EngineConfig config = Running::demo_model();
-    config.scheduler = {"fails_when_told", {{"overplans", "true"}}};
+    config.scheduler = {"fails_on_request", {{"overplans", "true"}}};
     config.engine.max_num_batched_tokens = 8; // fewer than the prompt has
     const Running server({}, config);
     const Answer answer =

@@ -131,7 +131,7 @@ class Simulation final : execution::Script {
         max_seqs_ = e.max_num_seqs;
         scenario::ScriptSetup setup{*this, {}, nullptr};
         if (speculates_) {
-            drafting_ = {[this](uint64_t id, uint64_t position) { return coming(id, position); },
+            drafting_ = {[this](uint64_t id, uint64_t position) { return next_token(id, position); },
                          [this](uint32_t n) { return below(n); }};
             PB_TRY(setup.proposer, drafter(drafting_));
         }
@@ -267,7 +267,7 @@ class Simulation final : execution::Script {
 
     // ---- what comes out ----
     // Sequence id's token at a position, whatever led there.
-    TokenId coming(uint64_t id, uint64_t position) const {
+    TokenId next_token(uint64_t id, uint64_t position) const {
         const auto at = by_sequence_.find(id);
         if (at == by_sequence_.end() || !open_.contains(at->second.output)) return 1;
         const Expected& e = open_.at(at->second.output);

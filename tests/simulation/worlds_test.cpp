@@ -133,16 +133,16 @@ void in_worlds(uint64_t seeds, F&& f) {
 // Leading blocks of a prompt that a sequence which runs has computed, at most all but the last token.
 uint32_t blocks_in_use(const Trial& run, const pb_sequence& waits, const View& view, uint32_t block_size) {
     const auto& prompt = run.prompt(waits.id);
-    uint32_t most = 0;
+    uint32_t max_blocks = 0;
     for (const pb_sequence& r : view.running) {
         const auto& other = run.prompt(r.id);
         const auto common = static_cast<uint32_t>(std::ranges::mismatch(prompt, other).in1 - prompt.begin());
-        most = std::max(most, std::min(common, r.computed_tokens) / block_size);
+        max_blocks = std::max(max_blocks, std::min(common, r.computed_tokens) / block_size);
     }
-    return std::min(most, (static_cast<uint32_t>(prompt.size()) - 1) / block_size);
+    return std::min(max_blocks, (static_cast<uint32_t>(prompt.size()) - 1) / block_size);
 }
 
-TEST(Worlds, NobodyWaitsForBlocksThatOthersHold) {
+TEST(Worlds, NoRequestWaitsForBlocksThatOthersHold) {
     uint64_t held_back = 0, shared = 0;
     in_worlds(60, [&](uint64_t seed) {
         World w = world_of(seed);

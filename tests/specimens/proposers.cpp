@@ -25,7 +25,7 @@ struct FailsOnAnEmptyHistory : Again {
     }
 };
 
-struct WritesWhereNobodyAsked : Again {
+struct WritesWhereItMayNot : Again {
     void propose(ProposeBatch& batch) {
         Again::propose(batch);
         for (uint32_t i = 0; i < batch.size(); ++i)
@@ -120,7 +120,7 @@ constexpr pb_component component(const char* name) {
 }  // namespace
 
 PATCHBAY_PLUGIN(component<Again>("healthy"), component<FailsOnAnEmptyHistory>("fails_on_an_empty_history"),
-                component<WritesWhereNobodyAsked>("writes_where_nobody_asked"),
+                component<WritesWhereItMayNot>("writes_where_it_may_not"),
                 component<CountsOneTooMany>("counts_one_too_many"), component<ProposesMinusOne>("proposes_minus_one"),
                 component<DrawsWhatItExcludes>("draws_what_it_excludes"),
                 component<HangsADraftOnItself>("hangs_a_draft_on_itself"),

@@ -11,13 +11,13 @@ int32_t choose(const SampleBatch& batch, uint32_t i, float temperature, uint64_t
     const pb_sample_row& row = batch.row(i);
     const auto logits = batch.logits(i);
     int32_t best = -1;
-    double most = -INFINITY;
+    double max_logit = -INFINITY;
     for (size_t t = 0; t < logits.size(); ++t) {
         if ((masked && !patchbay::allowed(row, t)) || !(logits[t] > -INFINITY)) continue;
         const double x = temperature == 0
                              ? double{logits[t]}
                              : logits[t] / temperature + patchbay::gumbel(seed, row.position, static_cast<uint32_t>(t));
-        if (x > most || best < 0) most = x, best = static_cast<int32_t>(t);
+        if (x > max_logit || best < 0) max_logit = x, best = static_cast<int32_t>(t);
     }
     return best;
 }
@@ -114,8 +114,8 @@ struct ReportsLogitsAsLogprobs : Softmax {
     }
 };
 
-struct IsSurprisedByLessThanNothing : Softmax {
-    static constexpr const char* kName = "is_surprised_by_less_than_nothing";
+struct GivesANegativeSurprisal : Softmax {
+    static constexpr const char* kName = "gives_a_negative_surprisal";
     void end(SampleBatch& batch) {
         for (uint32_t i = 0; batch.raw.surprisal && i < batch.size(); ++i) batch.raw.surprisal[i] = -1;
     }
@@ -154,7 +154,7 @@ constexpr pb_component component() {
 PATCHBAY_PLUGIN(component<Softmax>(), component<FailsOnAnEmptyBatch>(), component<GivesMinusOne>(),
                 component<WritesARowTooMany>(), component<SamplesAtTemperatureZero>(), component<IgnoresTheMask>(),
                 component<DrawsFromACounter>(), component<DrawsByPlaceInBatch>(), component<HidesItsFaults>(),
-                component<ReportsLogitsAsLogprobs>(), component<IsSurprisedByLessThanNothing>(),
+                component<ReportsLogitsAsLogprobs>(), component<GivesANegativeSurprisal>(),
                 component<KeepsTheRows>(),
                 patchbay::sampler<LeavesRawLogits>(
                     {.name = "leaves_raw_logits", .version = "1.0.0", .summary = "for the tests of the probe"}))

@@ -26,7 +26,7 @@ void PrintTo(const Specimen& s, std::ostream* out) { *out << s.library; }
 
 // Whole libraries that are wrong.
 constexpr Specimen kLibraries[] = {
-    {"nobody", "file.readable", "there is no such file"},
+    {"missing", "file.readable", "there is no such file"},
     {"text", "file.loads", "the loader refuses it"},
     {"cut_off", "file.loads", "the loader refuses it"},
     {"unresolved", "file.loads", "a_function_of_no_library"},
@@ -101,13 +101,13 @@ const std::vector<Wrong> kComponents = {
       {"draws_by_place_in_batch", "sampler.batch"},
       {"hides_its_faults", "sampler.faults"},
       {"reports_logits_as_logprobs", "sampler.logprobs"},
-      {"is_surprised_by_less_than_nothing", "sampler.surprisal"},
+      {"gives_a_negative_surprisal", "sampler.surprisal"},
       {"keeps_the_rows", "sampler.lifetimes"},
       {"leaves_raw_logits", "sampler.process"}}},
     {"proposers",
      "proposer",
      {{"fails_on_an_empty_history", "proposer.answers"},
-      {"writes_where_nobody_asked", "proposer.bounds"},
+      {"writes_where_it_may_not", "proposer.bounds"},
       {"counts_one_too_many", "proposer.counts"},
       {"proposes_minus_one", "proposer.tokens"},
       {"draws_what_it_excludes", "proposer.probabilities"},

@@ -28,7 +28,7 @@ size_t mapped_plugins() {
 
 Held held() { return {mapped_plugins(), entries("/proc/self/fd"), entries("/proc/self/task")}; }
 
-TEST(ManySwaps, LeaveNoMappingDescriptorOrThreadBehind) {
+TEST(ManySwaps, LeaveNoMappingDescriptorOrThread) {
     config::EngineConfig c = busy_engine();
     c.swap.probation_steps = 1;
     Swapping s(c);

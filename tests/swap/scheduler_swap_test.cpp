@@ -50,7 +50,7 @@ TEST(SchedulerSwap, TheOneThatComesInPlansTheVeryNextStep) {
     EXPECT_EQ(name_in(*s.engine, "scheduler"), "counting_1");
 }
 
-TEST(SchedulerSwap, OneThatKeepsItsOwnQueueIsToldOfThoseWhoWait) {
+TEST(SchedulerSwap, OneThatKeepsItsOwnQueueIsGivenThoseThatWait) {
     Swapping s(busy_engine());
     s.add_requests();
     for (int i = 0; i < 3; ++i) s.step(); // some run, some wait
@@ -221,7 +221,7 @@ TEST(SchedulerSwap, OneMaySayHowLongItsCallsMayTake) {
     }
 }
 
-TEST(SchedulerSwap, OneThatLetsEverybodyWaitIsReplacedInsteadOfFailingTheEngine) {
+TEST(SchedulerSwap, OneThatSchedulesNothingIsReplacedInsteadOfFailingTheEngine) {
     Swapping s(busy_engine());
     s.add_requests();
     s.step();
@@ -294,7 +294,7 @@ TEST(SchedulerSwap, OfAnotherEngineIsTurnedAway) {
               "swap scheduler fcfs→sjf: refused in phase post: it was prepared for another engine");
 }
 
-TEST(SchedulerSwap, ThatNoStepEverReachedIsToldAtTheEndOfItsEngine) {
+TEST(SchedulerSwap, ThatNoStepEverReachedIsReportedAtTheEndOfItsEngine) {
     auto s = std::make_unique<Swapping>(busy_engine());
     const auto posted = s->swap(kScheduler, {"sjf", {}});
     const auto ready = s->engine->swaps().prepare({SwapSlot::kSampler, {"greedy", {}}, swap_registry(), prober()});

@@ -13,29 +13,6 @@ namespace {
 
 constexpr size_t kManyMembers = 25;
 
-// What is left of a source without comments, and without what is in quotes.
-std::string code_of(const SourceText& file) {
-    std::string text;
-    for (const std::string& line : file.lines) text += line + "\n";
-    std::string out;
-    for (size_t at = 0; at < text.size();) {
-        const auto skip_to = [&](const char* end, size_t from) {
-            const size_t found = text.find(end, from);
-            at = found == text.npos ? text.size() : found + std::string_view(end).size();
-        };
-        if (text.compare(at, 2, "//") == 0) skip_to("\n", at), out += '\n';
-        else if (text.compare(at, 2, "/*") == 0) skip_to("*/", at);
-        else if (text.compare(at, 3, "R\"(") == 0) skip_to(")\"", at);
-        else if (text[at] == '"' || (text[at] == '\'' && (at == 0 || !std::isalnum(text[at - 1])))) {
-            const char quote = text[at++];
-            for (; at < text.size() && text[at] != quote; ++at)
-                if (text[at] == '\\') ++at;
-            ++at;
-        } else out += text[at++];
-    }
-    return out;
-}
-
 bool is_member(std::string declaration) {
     static const Pattern begin("^(?:\\s*(?:public|private|protected):)*\\s*");
     static const Pattern other("^(?:using|friend|class|struct|enum|union|typedef|static_assert|static constexpr|$)");

@@ -43,7 +43,7 @@ class ThreadClock final : public Clock {
     void wait_until_ns(uint64_t) override {}
 };
 
-void swap_in_turn(Clock& clock, const char* of_clock, SwapSlot slot, const char* first, const char* second) {
+void swap_back_and_forth(Clock& clock, const char* of_clock, SwapSlot slot, const char* first, const char* second) {
     config::EngineConfig c = tiny_model();
     c.engine.num_blocks = 8192;
     c.engine.max_num_seqs = kSequences;
@@ -156,8 +156,8 @@ void run() {
     for (const Of& of : {Of{SwapSlot::kScheduler, "fcfs", "sjf"}, Of{SwapSlot::kSampler, "standard", "standard"},
                          Of{SwapSlot::kProposer, "ngram", "suffix"}, Of{SwapSlot::kKvPolicy, "lru", "lfu"},
                          Of{SwapSlot::kAttention, "paged", "paged"}}) {
-        swap_in_turn(wall, "wall", of.slot, of.first, of.second);
-        swap_in_turn(thread, "thread CPU", of.slot, of.first, of.second);
+        swap_back_and_forth(wall, "wall", of.slot, of.first, of.second);
+        swap_back_and_forth(thread, "thread CPU", of.slot, of.first, of.second);
     }
     std::printf("a step without a pending swap\n");
     pass_boundaries(wall, "wall");

@@ -7,7 +7,7 @@
 namespace patchbay {
 namespace {
 
-TEST(Clock, VirtualTimeMovesOnlyWhenToldTo) {
+TEST(Clock, VirtualTimeMovesOnlyOnRequest) {
     VirtualClock clock;
     EXPECT_EQ(clock.now_ns(), 0u);
     EXPECT_EQ(clock.now_ns(), 0u);

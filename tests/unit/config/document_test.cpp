@@ -30,7 +30,7 @@ TEST(Yaml, every_value_knows_its_line_and_column) {
 
 TEST(Yaml, broken_text_is_a_fault_with_its_place) {
     EXPECT_EQ(parse_fault("a: [1, 2\nb: 3\n"), "a.yaml:2:2: invalid YAML: end of sequence flow not found");
-    EXPECT_EQ(parse_fault("a: *nobody\n"), "a.yaml:1:4: invalid YAML: the referenced anchor is not defined");
+    EXPECT_EQ(parse_fault("a: *missing\n"), "a.yaml:1:4: invalid YAML: the referenced anchor is not defined");
     EXPECT_EQ(parse_fault("b: 1\na: \"never ends\n"), "a.yaml:2:4: a quoted text that never ends");
     EXPECT_EQ(parse_fault("a: 'it''s\nb: 1\n"), "a.yaml:1:4: a quoted text that never ends");
     EXPECT_EQ(parse_fault("a: \"\\\"\n"), "a.yaml:1:4: a quoted text that never ends");
@@ -135,8 +135,8 @@ TEST_F(Document_, including_oneself_or_what_is_not_there_is_a_fault_where_it_is_
     write("a.yaml", "include: b.yaml\n");
     write("b.yaml", "x: 1\ninclude: a.yaml\n");
     EXPECT_EQ(load_document("a.yaml").error(), "b.yaml:2:10: include 'a.yaml' includes itself");
-    write("c.yaml", "include: [nobody.yaml]\n");
-    EXPECT_EQ(load_document("c.yaml").error(), "c.yaml:1:11: cannot read nobody.yaml: No such file or directory");
+    write("c.yaml", "include: [missing.yaml]\n");
+    EXPECT_EQ(load_document("c.yaml").error(), "c.yaml:1:11: cannot read missing.yaml: No such file or directory");
     write("d.yaml", "include: {a: b}\n");
     EXPECT_EQ(load_document("d.yaml").error(), "d.yaml:1:10: 'include' is a map, expected a file or a list of files");
     EXPECT_EQ(load_document("none.yaml").error(), "cannot read none.yaml: No such file or directory");

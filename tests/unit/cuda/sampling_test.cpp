@@ -69,8 +69,10 @@ int32_t expected(const Case& c) {
         if (x[t] > -INFINITY && (c.allowed.empty() || (c.allowed[t / 32] >> (t % 32) & 1u))) left.push_back(int32_t(t));
     std::stable_sort(left.begin(), left.end(), [&](int32_t a, int32_t b) { return x[size_t(a)] > x[size_t(b)]; });
     if (p.temperature == 0) return left[0];
-    const float most = x[size_t(left[0])];
-    const auto distance = [&](int32_t t) { return x[size_t(t)] == most ? 0 : (x[size_t(t)] - most) / p.temperature; };
+    const float max_logit = x[size_t(left[0])];
+    const auto distance = [&](int32_t t) {
+        return x[size_t(t)] == max_logit ? 0 : (x[size_t(t)] - max_logit) / p.temperature;
+    };
     if (p.top_k > 0 && left.size() > size_t(p.top_k)) left.resize(size_t(p.top_k));
     if (p.top_p < 1) {
         double all = 0, sum = 0;
@@ -147,8 +149,8 @@ TEST(CudaSampling, DrawsWhatSortingDrawsAmongManyThatAreAlike) {
     const Sampled got = sample(cases, 4);
     for (size_t i = 0; i < cases.size(); ++i) {
         EXPECT_EQ(got.tokens[i], expected(cases[i])) << "row " << i;
-        const auto most = std::max_element(cases[i].logits.begin(), cases[i].logits.end());
-        EXPECT_EQ(got.top_tokens[i * 4], int32_t(most - cases[i].logits.begin()));
+        const auto likeliest = std::max_element(cases[i].logits.begin(), cases[i].logits.end());
+        EXPECT_EQ(got.top_tokens[i * 4], int32_t(likeliest - cases[i].logits.begin()));
     }
 }
 
@@ -163,7 +165,7 @@ TEST(CudaSampling, DoesNotDependOnTheOrderOfThreadsNorOnOtherRows) {
     for (size_t i = 0; i < cases.size(); ++i) EXPECT_EQ(sample({cases[i]}).tokens[0], together.tokens[i]) << i;
 }
 
-TEST(CudaSampling, TellsLogprobsOfTheRawLogits) {
+TEST(CudaSampling, GivesLogprobsOfTheRawLogits) {
     constexpr size_t kVocab = 300;
     std::vector<Case> cases;
     for (uint64_t i = 0; i < 9; ++i) {

@@ -50,7 +50,7 @@ class Neighbour final : public Clock {
     std::function<void()> work_;
 };
 
-TEST_F(Doctor, TellsStealFromOtherWork) {
+TEST_F(Doctor, DistinguishesStealFromOtherWork) {
     file("proc/stat", "cpu 100 0 50 800 10 0 0 40 0 0\n");
     Neighbour clock([&] { file("proc/stat", "cpu 130 0 50 840 10 0 0 60 0 0\n"); });
     const auto all = check_cpu(machine_, clock);
@@ -80,7 +80,7 @@ TEST_F(Doctor, MeasuresMemoryAndHugePages) {
     EXPECT_EQ(named(all, "huge pages").state, State::kGood);
 }
 
-TEST_F(Doctor, TellsOfTheNodesOfMemory) {
+TEST_F(Doctor, ShowsTheNodesOfMemory) {
     file("sys/devices/system/node/has_memory", "0\n");
     EXPECT_EQ(named(check_memory(machine_), "nodes").found, "one");
     file("sys/devices/system/node/has_memory", "0-1\n");
@@ -100,7 +100,7 @@ TEST_F(Doctor, AdvisesLibrariesOnlyWhereThereIsAGpu) {
     EXPECT_EQ(named(all, "NCCL").remedy, "apt install libnccl2");
 }
 
-TEST_F(Doctor, SurvivesAMachineThatTellsNothing) {
+TEST_F(Doctor, SurvivesAMachineThatShowsNothing) {
     Neighbour clock([] {});
     std::vector<Finding> all = check_cpu(machine_, clock);
     for (const auto& some : {check_memory(machine_), check_gpu(machine_), check_parallel(machine_)})

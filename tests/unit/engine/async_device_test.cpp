@@ -336,7 +336,7 @@ TEST(AsyncOnADevice, ARequestWhoseTokenIsNoneFailsAlone) {
         }
 }
 
-TEST(AsyncOnADevice, WhatASpoiltStepMadeOfAnAbortedPromptIsNotShared) {
+TEST(AsyncOnADevice, WhatAPoisonedStepMadeOfAnAbortedPromptIsNotShared) {
     config::EngineConfig plain = synchronous(), c = in_flight();
     plain.engine.enable_prefix_caching = c.engine.enable_prefix_caching = true;
     c.sampler.settings = {{"wrong_at", "33"}, {"wrong_token", "300"}};

@@ -46,7 +46,7 @@ constexpr uint64_t kPrompt = 4 * 122'880 + 38'400 + 512 * 10 + 27'000;
 constexpr uint64_t decode(uint64_t keys) { return 122'880 + 38'400 + 512 * keys + 27'000; }
 constexpr uint64_t kTake = 1'000; // fill_placeholders, after a step in flight
 
-TEST(AsyncScheduling, HidesTheHostBehindTheDevice) {
+TEST(AsyncScheduling, HidesTheHostWhileTheDeviceComputes) {
     constexpr uint64_t kHost = 100'000; // less than any step
     EXPECT_EQ(token_times(simulated(AsyncScheduling::kOff, kHost), 3),
               (std::vector<uint64_t>{kHost + kPrompt, 2 * kHost + kPrompt + decode(5),
@@ -57,7 +57,7 @@ TEST(AsyncScheduling, HidesTheHostBehindTheDevice) {
         << "the device never waits: only the first step has a host before it";
 }
 
-TEST(AsyncScheduling, HidesTheDeviceBehindAHostThatIsSlower) {
+TEST(AsyncScheduling, HidesTheDeviceWhileASlowerHostWorks) {
     constexpr uint64_t kHost = 1'000'000;
     const auto times = token_times(simulated(AsyncScheduling::kAuto, kHost), 4);
     // A token is handed out when the host has prepared the next step; the last one as soon as it is there.
@@ -89,7 +89,7 @@ TEST(AsyncScheduling, LeavesEveryTextAsItIs) {
         c.engine.num_blocks = blocks;
         c.engine.max_model_len = 150;
         c.engine.watermark = 0;
-        const auto in_turn = texts(c);
+        const auto without_overlap = texts(c);
         c.engine.async_scheduling = AsyncScheduling::kOn;
         std::vector<StepReport> steps;
         const auto overlapped = texts(c, &steps);
@@ -102,7 +102,7 @@ TEST(AsyncScheduling, LeavesEveryTextAsItIs) {
         EXPECT_GT(deep, 20u);
         EXPECT_EQ(preemptions > 0, blocks == 30) << preemptions;
         EXPECT_EQ(waited > 0, preemptions > 0) << "a preempted sequence was not collected first";
-        for (const auto& [id, output] : in_turn) {
+        for (const auto& [id, output] : without_overlap) {
             EXPECT_EQ(output.tokens, overlapped.at(id).tokens) << id;
             EXPECT_EQ(output.finish, overlapped.at(id).finish) << id;
         }

@@ -1,5 +1,5 @@
 // Beam search: what Hugging Face's finds, whatever the blocks, chunks and neighbours; groups are admitted and preempted
-// whole, and leave nothing behind.
+// whole, and give all pages back.
 #include <gmock/gmock.h>
 
 #include <cmath>

@@ -44,9 +44,9 @@ TEST(DeviceMemory, ItIsSharedOutAfterAPassOverTheLargestBatch) {
     c.engine.gpu_memory_utilization = 0.25; // of 1 GiB, all of it free by what the device says
     Harness h(c);
     EXPECT_EQ(h.engine->facts().kv.num_blocks, (1u << 28) / h.engine->facts().kv.page_bytes);
-    config::EngineConfig told = on("replays", "replays");
-    told.engine.num_blocks = 64;
-    Harness other(told);
+    config::EngineConfig config = on("replays", "replays");
+    config.engine.num_blocks = 64;
+    Harness other(config);
     const RequestId id = h.add(random_prompt(3, 70), greedy(8)), same = other.add(random_prompt(3, 70), greedy(8));
     h.run_all();
     other.run_all();

@@ -11,7 +11,7 @@
 namespace patchbay::engine::testing {
 namespace {
 
-constexpr uint32_t kMost = 6;
+constexpr uint32_t kMaxDrafts = 6;
 
 struct World { // that a policy lives in
     double acceptance;
@@ -40,14 +40,14 @@ double rate_of(const World& w, uint32_t drafts) { // tokens a second, exactly
 
 // The number that is chosen mostly, after some steps of such a world.
 uint32_t settled(DraftLength& policy, const World& w) {
-    uint32_t drafts = kMost, times[kMost + 1] = {};
+    uint32_t drafts = kMaxDrafts, times[kMaxDrafts + 1] = {};
     for (int i = 0; i < 400; ++i) {
         const StepReport r = step_of(w, drafts);
         drafts = policy.choose(w.sequences);
         policy.observe(r);
         if (i >= 200) times[drafts] += 1;
     }
-    return static_cast<uint32_t>(std::max_element(times, times + kMost + 1) - times);
+    return static_cast<uint32_t>(std::max_element(times, times + kMaxDrafts + 1) - times);
 }
 
 constexpr World kWorlds[] = {
@@ -61,19 +61,19 @@ constexpr World kWorlds[] = {
 
 TEST(DraftLength, ComesCloseToTheBestNumber) {
     for (const World& w : kWorlds) {
-        DraftLength policy(kMost);
+        DraftLength policy(kMaxDrafts);
         double best = 0;
-        for (uint32_t k = 0; k <= kMost; ++k) best = std::max(best, rate_of(w, k));
+        for (uint32_t k = 0; k <= kMaxDrafts; ++k) best = std::max(best, rate_of(w, k));
         const uint32_t chosen = settled(policy, w);
         EXPECT_GT(rate_of(w, chosen), 0.98 * best) << w.acceptance << ": " << chosen;
     }
 }
 
 TEST(DraftLength, FollowsAcceptanceAndLoad) {
-    DraftLength policy(kMost);
-    EXPECT_EQ(settled(policy, kWorlds[0]), kMost);
+    DraftLength policy(kMaxDrafts);
+    EXPECT_EQ(settled(policy, kWorlds[0]), kMaxDrafts);
     EXPECT_LT(settled(policy, kWorlds[4]), 2u) << "the text has changed";
-    EXPECT_EQ(settled(policy, kWorlds[0]), kMost) << "and back: drafts were still tried";
+    EXPECT_EQ(settled(policy, kWorlds[0]), kMaxDrafts) << "and back: drafts were still tried";
     EXPECT_LT(settled(policy, kWorlds[5]), 3u) << "the batch has grown";
 }
 

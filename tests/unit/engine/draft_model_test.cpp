@@ -140,17 +140,17 @@ TEST(DraftModel, DraftsWhatItWouldSayItself) {
         Harness alone(demo("models/demo-draft"));
         uint64_t drafted_tokens = 0, accepted = 0;
         for (uint32_t made = 1; made < kLength;) {
-            const uint32_t most = std::min(kDrafts, kLength - made - 1);
+            const uint32_t max_drafts = std::min(kDrafts, kLength - made - 1);
             uint32_t right = 0;
-            if (most > 0) {
+            if (max_drafts > 0) {
                 auto prompt = one[0].prompt;
                 prompt.insert(prompt.end(), text.begin(), text.begin() + made);
                 SamplingParams ahead = p;
-                ahead.max_tokens = most;
+                ahead.max_tokens = max_drafts;
                 const auto said = alone.run(alone.add(prompt, ahead)).tokens;
-                while (right < most && said[right] == text[made + right]) right += 1;
+                while (right < max_drafts && said[right] == text[made + right]) right += 1;
             }
-            drafted_tokens += most;
+            drafted_tokens += max_drafts;
             accepted += right;
             made += right + 1;
         }
@@ -209,7 +209,7 @@ TEST(DraftModel, StopsWhereStopStringsSay) {
     for (const Output& o : with.outputs) EXPECT_EQ(o.finish, FinishReason::kStop);
 }
 
-TEST(DraftModel, LeavesNothingBehindWhereRequestsAreAborted) {
+TEST(DraftModel, KeepsNothingOfRequestsThatAreAborted) {
     Harness h(short_of_pages(drafted(demo()), 300));
     std::vector<RequestId> ids;
     for (const Case& one : cases(6)) ids.push_back(h.add(one.prompt, one.sampling));
@@ -273,8 +273,8 @@ TEST(DraftModel, IsRefusedOnSeveralRanks) {
 }
 
 TEST(DraftModel, IsRefusedWhereItIsNot) {
-    EXPECT_THAT(refusal(drafted(demo(), "models/nobody")), HasSubstr("models/nobody"));
-    EXPECT_THAT(refusal(drafted(demo(), "models/nobody")), HasSubstr("proposer 'draft_model': create: "));
+    EXPECT_THAT(refusal(drafted(demo(), "models/missing")), HasSubstr("models/missing"));
+    EXPECT_THAT(refusal(drafted(demo(), "models/missing")), HasSubstr("proposer 'draft_model': create: "));
 }
 
 TEST(DraftModel, AnswersOnlyItsProposerAndInItsTime) {

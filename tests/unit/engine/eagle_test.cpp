@@ -134,7 +134,7 @@ TEST(Eagle, EndsAChainThatItDoubts) {
     EXPECT_GT(doubtful.accepted * sure.drafted, sure.accepted * doubtful.drafted) << "of fewer drafts a larger share";
 }
 
-TEST(Eagle, LeavesNothingBehindWhereRequestsAreAborted) {
+TEST(Eagle, KeepsNothingOfRequestsThatAreAborted) {
     Harness h(short_of_pages(drafted(demo()), 200));
     std::vector<RequestId> ids;
     for (const Case& one : cases(6)) ids.push_back(h.add(one.prompt, one.sampling));
@@ -205,8 +205,8 @@ TEST(Eagle, IsRefusedByItself) {
 
 TEST(Eagle, IsRefusedWhereItIsNotOrIsNotWhole) {
     auto c = drafted(demo());
-    c.proposer->settings["model"] = repository("models/nobody");
-    EXPECT_THAT(refusal(c), HasSubstr("models/nobody"));
+    c.proposer->settings["model"] = repository("models/missing");
+    EXPECT_THAT(refusal(c), HasSubstr("models/missing"));
     c.proposer->settings["model"] = repository("models/demo-draft"); // a model, but no head
     EXPECT_NE(refusal(c), "");
 

@@ -11,7 +11,7 @@
 
 namespace patchbay::engine::testing {
 
-const host::Registry& registry(); // of the build tree's plugins, and of fails_when_told
+const host::Registry& registry(); // of the build tree's plugins, and of fails_on_request
 
 // A random Llama: 2 layers, hidden 64 = 4 heads of 16 with 2 KV heads, vocab 300, f32, greedy by default.
 config::EngineConfig tiny_model();

@@ -210,7 +210,7 @@ TEST(EngineMetricsTest, ACallThatTookTooLongCountsForWhoMadeIt) {
     s.expect("patchbay_plugin_call_seconds_sum{call=\"plan\",kind=\"scheduler\",plugin=\"fcfs\"} 0.001");
 }
 
-TEST(EngineMetricsTest, ASwapMovesWhoIsInTheSlotAndWhomCallsAreCountedFor) {
+TEST(EngineMetricsTest, ASwapMovesWhatIsInTheSlotAndWhatCallsAreCountedFor) {
     using host::SwapState;
     Scrape s;
     StepReport report;

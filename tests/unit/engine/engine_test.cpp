@@ -96,7 +96,7 @@ TEST(Engine, AStopInTheMiddleOfAcceptedDraftsCutsThere) {
     EXPECT_GT(cut, 0u) << "no stop came among accepted drafts, so nothing was shown";
 }
 
-TEST(Engine, AbortWorksInEveryStateAndLeavesNothingBehind) {
+TEST(Engine, AbortWorksInEveryStateAndKeepsNothing) {
     auto c = tiny_model();
     c.engine.max_num_seqs = 1;
     Harness h(c);
@@ -229,7 +229,7 @@ TEST(Engine, AFullQueueIsSaid) {
     EXPECT_EQ(refusal(*h.engine, {1, 2}, greedy(2)), "the queue is full: max_waiting is 2");
 }
 
-TEST(Engine, TheQueueIsJudgedWhenARequestArrives) {
+TEST(Engine, TheQueueIsCheckedWhenARequestArrives) {
     auto c = tiny_model();
     c.engine.max_waiting = 2;
     c.engine.max_num_seqs = 1;
@@ -261,7 +261,7 @@ TEST(Engine, TheQueueIsJudgedWhenARequestArrives) {
 TEST(Engine, AProposerThatFailsCostsOnlyItsDrafts) {
     auto c = tiny_model();
     Harness without(c);
-    c.proposer = config::PluginChoice{"fails_when_told", {{"fail_at", "3"}}};
+    c.proposer = config::PluginChoice{"fails_on_request", {{"fail_at", "3"}}};
     c.engine.num_speculative_tokens = 2;
     Harness h(c);
     for (Harness* each : {&without, &h}) {
@@ -277,12 +277,12 @@ TEST(Engine, AProposerThatFailsCostsOnlyItsDrafts) {
 
 TEST(Engine, ATokenOutsideTheVocabularyEndsOneRequestOnly) {
     auto c = tiny_model();
-    c.sampler = {"fails_when_told", {{"bad_at", "8"}}};
+    c.sampler = {"fails_on_request", {{"bad_at", "8"}}};
     Harness h(c);
     const RequestId bad = h.add(random_prompt(1, 6), greedy(10)), good = h.add(random_prompt(2, 9), greedy(10));
     h.run_all();
     EXPECT_EQ(h.outputs[bad].finish, FinishReason::kError);
-    EXPECT_EQ(h.outputs[bad].stop_reason, "sampler 'fails_when_told' gave token 2147483647, expected 0 to 299");
+    EXPECT_EQ(h.outputs[bad].stop_reason, "sampler 'fails_on_request' gave token 2147483647, expected 0 to 299");
     EXPECT_EQ(h.outputs[bad].tokens.size(), 2u);
     EXPECT_EQ(h.outputs[good].finish, FinishReason::kLength);
     uint32_t faults = 0;
@@ -310,7 +310,7 @@ TEST(Engine, APromptWhoseCachedBlocksWentIsStillAdmittedWhole) {
 TEST(Engine, APlanIsTrimmedToTheBlocksThatAreLeftInItsOrder) {
     auto c = tiny_model();
     c.engine.num_blocks = 6; // of 8 tokens
-    c.scheduler = {"fails_when_told", {{"overplans", "true"}}};
+    c.scheduler = {"fails_on_request", {{"overplans", "true"}}};
     Harness h(c);
     for (const uint64_t i : {1, 2, 3}) h.add(random_prompt(i, 36), greedy(2));
     const StepReport first = h.step();

@@ -111,7 +111,7 @@ TEST(Graphs, AreNotKeptPastTheMemoryTheyMayTake) {
     EXPECT_EQ(steps[2].graph.capture_ns, 0u) << "it is not tried in every step";
 }
 
-TEST(Graphs, EachReasonToRunWithoutIsTold) {
+TEST(Graphs, EachReasonToRunWithoutIsReported) {
     auto c = simulated(GraphMode::kFullDecodeOnly);
     c.engine.cudagraph_capture_sizes = {2, 1};
     const auto steps = steps_of(c, {{4, 2}, {4, 2}, {4, 2}});

@@ -54,7 +54,7 @@ TEST(InnerDevice, PassesOnWhyItFailed) {
     EXPECT_THAT(ended.error(), HasSubstr("device 'byte_count': end_step: add: "));
 }
 
-TEST(InnerDevice, GivesTheTextsOfTheDeviceBehindIt) {
+TEST(InnerDevice, GivesTheTextsOfTheDeviceThatItWraps) {
     config::EngineConfig c = tiny_model();
     const auto text_of = [&] {
         Harness h(c);

@@ -116,7 +116,7 @@ TEST(MetricsMove, EachOfTheCatalogueWhenAnEngineIsShortOfEverything) {
     c.proposer = config::PluginChoice{"ngram", {{"prompt_lookup_min", "1"}}};
     c.engine.num_speculative_tokens = 4;
     c.speculative.max_paths = 3; // more than there are seats for
-    c.sampler = {"fails_when_told", {{"bad_at", "8"}}};
+    c.sampler = {"fails_on_request", {{"bad_at", "8"}}};
     Watched w(c);
     w.add(random_prompt(9, 6), 10); // gets a bad token as its third
     for (uint64_t i = 0; i < 8; ++i) w.add(repetitive(i / 2), 40); // the second of two finds the prefix of the first
@@ -125,7 +125,7 @@ TEST(MetricsMove, EachOfTheCatalogueWhenAnEngineIsShortOfEverything) {
     w.run();
     c = tiny_model();
     c.engine.num_blocks = 6;
-    c.scheduler = {"fails_when_told", {{"overplans", "true"}}}; // the others plan what fits
+    c.scheduler = {"fails_on_request", {{"overplans", "true"}}}; // the others plan what fits
     w.use(c);
     for (const uint64_t i : {1, 2}) w.add(random_prompt(i, 40), 2);
     w.step();

@@ -198,7 +198,7 @@ TEST(Simulation, FollowsNoScriptWhereSomethingIsComputed) {
     EXPECT_THAT(made.error(), HasSubstr("which computes"));
 }
 
-TEST(Simulation, NeedsAnAttentionThatTellsItsCost) {
+TEST(Simulation, NeedsAnAttentionThatReportsItsCost) {
     auto c = simulated();
     c.attention.plugin = "reference";
     VirtualClock clock;

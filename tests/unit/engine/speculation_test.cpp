@@ -218,9 +218,9 @@ TEST(Rejection, KeepsToAGrammar) {
 
 TEST(Rejection, IsRefusedWhereThereAreNoProbabilities) {
     auto c = demo("ngram", Verification::kRejection);
-    c.sampler.plugin = "fails_when_told";
+    c.sampler.plugin = "fails_on_request";
     EXPECT_THAT(refusal(c), HasSubstr("rejection needs a sampler that gives its probabilities to the host, and "
-                                      "'fails_when_told' does not"));
+                                      "'fails_on_request' does not"));
     c = with(tiny_model(), "last_token");
     c.model.dtype = config::DType::kBf16;
     c.device = {"sim", {{"matmul_bf16", "1e9"}, {"matmul_f32", "1e9"}, {"memory_read", "1e9"},
@@ -237,7 +237,7 @@ TEST(DraftModel, ThatFailsInAPassCostsDraftsOnly) {
         c.proposer->settings["model"] = repository("models/demo-target");
         Harness without(c);
         const auto text = without.run(without.add(prompt, greedy(30))).tokens;
-        c.sampler = {"fails_when_told", {{"fail_at", call}}};
+        c.sampler = {"fails_on_request", {{"fail_at", call}}};
         Harness h(c);
         EXPECT_EQ(h.run(h.add(prompt, greedy(30))).tokens, text) << call;
         EXPECT_EQ(sum_over(h.steps, &CallReport::proposer_faults), 1u) << call;
@@ -248,16 +248,16 @@ TEST(DraftModel, ThatFailsInAPassCostsDraftsOnly) {
     }
 }
 
-void expect_rates(const Harness& h, const std::vector<double>& rates, double most) {
+void expect_rates(const Harness& h, const std::vector<double>& rates, double tolerance) {
     for (size_t i = 0; i < rates.size(); ++i) {
         double drafted = 0, accepted = 0;
         for (const StepReport& r : h.steps) drafted += r.drafts.drafted_at[i], accepted += r.drafts.accepted_at[i];
         ASSERT_GT(drafted, 1000) << i;
-        EXPECT_NEAR(accepted / drafted, rates[i], most) << i;
+        EXPECT_NEAR(accepted / drafted, rates[i], tolerance) << i;
     }
 }
 
-TEST(SyntheticAcceptance, IsWhatItIsToldOnADeviceThatComputes) {
+TEST(SyntheticAcceptance, IsTheGivenOneOnADeviceThatComputes) {
     const std::vector<double> rates = {0.8, 0.5, 0.2};
     auto c = with(tiny_model(), "last_token");
     c.speculative = {config::DraftMode::kFixed, Verification::kSynthetic, rates};
@@ -269,7 +269,7 @@ TEST(SyntheticAcceptance, IsWhatItIsToldOnADeviceThatComputes) {
     expect_rates(h, rates, 0.03);
 }
 
-TEST(SyntheticAcceptance, TellsADeviceThatComputesNothingWhatToAccept) {
+TEST(SyntheticAcceptance, DecidesWhatADeviceThatComputesNothingAccepts) {
     const std::vector<double> rates = {0.7, 0.7, 0.3};
     auto c = with(tiny_model(), "last_token");
     c.model.dtype = config::DType::kBf16;

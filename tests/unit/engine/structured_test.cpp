@@ -169,10 +169,10 @@ TEST(StructuredOutput, WaitsForTheTokenInFlightAndSaysSo) {
     c.device = {"queues", {}};
     c.attention = {"replays", {}};
     c.sampler = {"replays", {}};
-    const Together in_turn = together(c);
+    const Together without_overlap = together(c);
     c.engine.async_scheduling = config::AsyncScheduling::kOn;
     const Together got = together(c);
-    expect_same(in_turn.outputs, got.outputs);
+    expect_same(without_overlap.outputs, got.outputs);
     size_t waited = 0, overlapped = 0;
     for (const StepReport& r : got.steps) {
         waited += r.sync_reason == "structured_output";

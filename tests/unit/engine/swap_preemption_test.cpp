@@ -184,7 +184,7 @@ TEST(SwapPreemption, TakesTheTimeOfTheLink) {
 TEST(SwapPreemption, APolicyMayAskForIt) {
     auto c = simulated("1e4");
     c.engine.num_blocks = 512;
-    c.scheduler = {"fails_when_told", {{"swaps", "true"}}};
+    c.scheduler = {"fails_on_request", {{"swaps", "true"}}};
     const Ran got = run(c);
     EXPECT_GT(got.in, 20u);
     EXPECT_EQ(got.preempted_tokens, 0u);

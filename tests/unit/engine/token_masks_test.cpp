@@ -61,9 +61,9 @@ Taboo taboo(const text::Tokenizer& tokenizer, const std::vector<TokenId>& said) 
         if (tokenizer.encode(text) != tokens || text.empty() || text[0] == ' ') return; // spelled otherwise
         out.texts.push_back(text);
         out.tokens.push_back(tokens);
-        const auto behind = tokenizer.encode(" " + text);
-        if (behind.size() < tokens.size() || !std::equal(tokens.rbegin(), tokens.rend(), behind.rbegin()))
-            out.tokens.push_back(behind);
+        const auto spaced = tokenizer.encode(" " + text);
+        if (spaced.size() < tokens.size() || !std::equal(tokens.rbegin(), tokens.rend(), spaced.rbegin()))
+            out.tokens.push_back(spaced);
     };
     for (size_t i = 0; i + 2 < said.size() && out.texts.size() < 6; ++i)
         if (i % 3 == 0) add({said[i]});
@@ -90,17 +90,17 @@ TEST(BadWords, AreNotSaidAndNothingElseChanges) {
     EXPECT_GT(several, 3u);
 }
 
-TEST(BadWords, AreNotSaidBehindASpaceEither) {
+TEST(BadWords, AreNotSaidAfterASpaceEither) {
     Harness h(speaking());
     const auto& tokenizer = *h.engine->tokenizer();
-    const TokenId bare = tokenizer.encode("the").at(0), behind = tokenizer.encode(" the").at(0);
-    ASSERT_NE(bare, behind);
+    const TokenId bare = tokenizer.encode("the").at(0), spaced = tokenizer.encode(" the").at(0);
+    ASSERT_NE(bare, spaced);
     SamplingParams p = greedy(8);
-    p.logit_bias = {{behind, 90.0f}, {bare, 80.0f}};
-    EXPECT_THAT(h.run(h.add({5, 6}, p)).tokens, ::testing::Each(behind));
+    p.logit_bias = {{spaced, 90.0f}, {bare, 80.0f}};
+    EXPECT_THAT(h.run(h.add({5, 6}, p)).tokens, ::testing::Each(spaced));
     p.bad_words = {"the"};
     const auto got = h.run(h.add({5, 6}, p)).tokens;
-    EXPECT_THAT(got, ::testing::Each(::testing::AllOf(::testing::Ne(behind), ::testing::Ne(bare))));
+    EXPECT_THAT(got, ::testing::Each(::testing::AllOf(::testing::Ne(spaced), ::testing::Ne(bare))));
     p.bad_words = {" the"}; // whose leading space is not looked at
     EXPECT_EQ(h.run(h.add({5, 6}, p)).tokens, got);
 

@@ -97,14 +97,14 @@ TEST(VerificationByRejection, IsSeenToBeBiasedByTwoPerCent) {
 // The share of drafts that are accepted is the most there can be: the sum of min(p, q).
 TEST(VerificationByRejection, AcceptsAsManyAsThereCanBe) {
     const Case c{"", random_row(3, 0), random_row(3, 1)};
-    double most = 0, accepted = 0;
-    for (size_t t = 0; t < kVocab; ++t) most += std::min(c.p[t], c.q[t]);
+    double overlap = 0, accepted = 0;
+    for (size_t t = 0; t < kVocab; ++t) overlap += std::min(c.p[t], c.q[t]);
     emitted(c, [&](TokenId draft, uint64_t at) {
         const TokenId token = verify_by_rejection(c.p, c.q, draft, 7, at);
         accepted += token == draft;
         return token;
     });
-    EXPECT_NEAR(accepted / kDraws, most, 0.01);
+    EXPECT_NEAR(accepted / kDraws, overlap, 0.01);
 }
 
 TEST(VerificationByRejection, BearsRowsThatAreNoDistributions) {

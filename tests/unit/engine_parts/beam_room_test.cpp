@@ -60,12 +60,12 @@ TEST(BeamPages, AreAtLeastThoseOfBeamsThatComputeTokenByToken) {
         const uint32_t prompt = 1 + draw() % 30, tokens = prompt + draw() % 30;
         const std::vector<uint32_t> windows = {window};
         const BeamPages pages(windows, size);
-        uint64_t most = 0;
-        for (uint32_t t = prompt; t < tokens; ++t) most = std::max(most, counted(window, size, prompt, t, width));
-        EXPECT_GE(pages.at_most(prompt, tokens, width, true), most)
+        uint64_t max = 0;
+        for (uint32_t t = prompt; t < tokens; ++t) max = std::max(max, counted(window, size, prompt, t, width));
+        EXPECT_GE(pages.at_most(prompt, tokens, width, true), max)
             << "window " << window << ", blocks of " << size << ", prompt " << prompt << ", tokens " << tokens;
         if (window == 0 && tokens > prompt) {
-            EXPECT_EQ(pages.at_most(prompt, tokens, width, true), most) << "without windows it is that number";
+            EXPECT_EQ(pages.at_most(prompt, tokens, width, true), max) << "without windows it is that number";
         }
     }
 }

@@ -174,7 +174,7 @@ TEST(Intake, ARefusalSaysWhyAndLeavesNothing) {
     EXPECT_NE(b.sequences.find(1), nullptr) << "no id was spent";
 }
 
-TEST(Intake, AFullQueueRefusesWhatArrivesNowAndJudgesTheRestThen) {
+TEST(Intake, AFullQueueRefusesWhatArrivesNowAndChecksTheRestThen) {
     World w;
     w.settings.max_waiting = 2;
     Bench b(std::move(w));

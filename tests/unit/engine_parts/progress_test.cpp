@@ -13,13 +13,13 @@ using ::testing::HasSubstr;
 
 struct Bench : QueueNeighbours {
     Bench() { scheduler.connect(view); }
-    int idle_steps_until_it_fails(int most) { // most: none failed
-        for (int i = 1; i <= most; ++i)
+    int idle_steps_until_it_fails(int max_steps) { // max_steps: none failed
+        for (int i = 1; i <= max_steps; ++i)
             if (const Result<> done = progress.check(true); !done) {
                 error = done.error();
                 return i;
             }
-        return most;
+        return max_steps;
     }
 
     PressureMonitor pressure;

@@ -121,7 +121,7 @@ TEST(StepTrace, AStepHasItsPhasesInOrderAndThePluginCallsInThem) {
     EXPECT_THAT(marks, ElementsAre(HasSubstr("swap sampler")));
 }
 
-TEST(StepTrace, AReplayedGraphTellsItsSizeAndPadding) {
+TEST(StepTrace, AReplayedGraphShowsItsSizeAndPadding) {
     Bench b;
     Sequence& s = b.add(1, 3);
     StepReport r;

@@ -21,12 +21,12 @@ using Cdf = std::function<double(double)>;
 double ks(std::vector<double> sample, const Cdf& cdf) {
     std::sort(sample.begin(), sample.end());
     const auto n = static_cast<double>(sample.size());
-    double most = 0;
+    double max_distance = 0;
     for (size_t i = 0; i < sample.size(); ++i) {
         const double f = cdf(sample[i]);
-        most = std::max({most, f - static_cast<double>(i) / n, static_cast<double>(i + 1) / n - f});
+        max_distance = std::max({max_distance, f - static_cast<double>(i) / n, static_cast<double>(i + 1) / n - f});
     }
-    return most * std::sqrt(n);
+    return max_distance * std::sqrt(n);
 }
 constexpr double kKsBound = 1.95; // exceeded by 1 sample in 1,000
 

@@ -201,7 +201,7 @@ TEST(Drive, CountsOnlyStepsOfTheSpan) {
     EXPECT_NEAR(number(run, "kv_mean"), 60, 1e-12);
 }
 
-TEST(Drive, TellsTheEngineWhoseARequestIsAndByWhenItIsToEnd) {
+TEST(Drive, GivesTheEngineTheUserAndTheDeadlineOfARequest) {
     VirtualClock clock;
     FakeEngine engine(clock);
     RunRecord run;
@@ -418,7 +418,7 @@ TEST(Drive, AbortsWhatRunsWhenItIsInterrupted) {
     EXPECT_FALSE(engine.has_unfinished());
 }
 
-TEST(Drive, TellsItsHooksHowManyRequestsAreDone) {
+TEST(Drive, ReportsToItsHooksHowManyRequestsAreDone) {
     VirtualClock clock;
     FakeEngine engine(clock);
     std::vector<size_t> finished;

@@ -115,7 +115,7 @@ TEST(Evidence, TheVariantThatLooksBestOfManyIsRarelyCalledBetter) {
 }
 
 // The metric of the sentence is the file's first, not the one that looks best.
-TEST(Evidence, ADifferenceInAMetricThatNobodyNamedMakesNoClaim) {
+TEST(Evidence, ADifferenceInAMetricThatWasNotNamedMakesNoClaim) {
     auto slow = runs_with(70, 8, 0), fast = runs_with(50, 8, 1);
     for (auto* runs : {&slow, &fast})
         for (RunRecord& run : *runs)

@@ -109,7 +109,7 @@ TEST(ResultsTable, StacksTheFactorsOfALongNameAndStaysNarrow) {
                                                 " +max_num_seqs=8 +max_num_seqs=8 +max_num_seqs=16\n +baseline\n"));
 }
 
-TEST(ResultsTable, LeavesOutMetricsThatNobodyHas) {
+TEST(ResultsTable, LeavesOutMetricsThatNoVariantHas) {
     Conclusion c = conclusion_of(2);
     for (VariantResult& r : c.results) r.metrics.assign(r.metrics.size(), kNoValue);
     c.results[0].metrics[0] = 5;

@@ -161,8 +161,8 @@ TEST_F(ResultsStoreTest, KeepsWhatItIsGiven) {
 }
 
 TEST_F(ResultsStoreTest, SaysWhatIsWrongWhenTheDiskIsFullAndKeepsEarlierRunsWhole) {
-    constexpr uint64_t kMost = 256 << 10;
-    auto store = ResultsStore::create(file_, kMost);
+    constexpr uint64_t kMaxBytes = 256 << 10;
+    auto store = ResultsStore::create(file_, kMaxBytes);
     ASSERT_TRUE(store) << store.error();
     ASSERT_TRUE(store->add_experiment(experiment(), variants()));
     uint32_t stored = 0;

@@ -91,7 +91,7 @@ TEST(Ebnf, FollowsAnAmbiguousTextThroughItsTailCalls) {
     std::string text;
     for (int i = 0; i < 5000; ++i) text += "a  b";
     EXPECT_TRUE(accepts(g, text));
-    EXPECT_LT(g->bytes(), 1u << 20); // nothing is left behind by calls at the end of a rule
+    EXPECT_LT(g->bytes(), 1u << 20); // calls at the end of a rule leave nothing
 }
 
 }  // namespace

@@ -114,17 +114,17 @@ std::vector<TokenId> ids_of(const std::vector<uint32_t>& mask) {
     return out;
 }
 
-Drawn draw(const std::shared_ptr<Grammar>& grammar, uint64_t seed, size_t most) {
+Drawn draw(const std::shared_ptr<Grammar>& grammar, uint64_t seed, size_t max_tokens) {
     const Vocabulary& v = grammar->vocabulary();
     Matcher m(grammar);
     Drawn out{};
-    for (size_t n = 0; n < most; ++n) {
+    for (size_t n = 0; n < max_tokens; ++n) {
         const auto ids = ids_of(allowed(m, v));
         const PhiloxBlock bits = patchbay::draw(seed, n, Stream::kSample, 0);
-        if (m.complete() && (ids.empty() || bits[1] % 4 == 0 || n > most / 2)) break;
+        if (m.complete() && (ids.empty() || bits[1] % 4 == 0 || n > max_tokens / 2)) break;
         if (ids.empty()) break;
         TokenId token = ids[bits[0] % ids.size()];
-        if (n > most / 2) { // towards an end: the fewest ways on
+        if (n > max_tokens / 2) { // towards an end: the fewest ways on
             size_t fewest = SIZE_MAX;
             for (size_t k = 0; k < std::min<size_t>(ids.size(), 12); ++k) {
                 const TokenId candidate = ids[(bits[0] + k * (ids.size() / 12 + 1)) % ids.size()];

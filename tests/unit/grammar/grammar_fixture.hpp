@@ -32,13 +32,13 @@ std::vector<uint32_t> allowed(Matcher&, const Vocabulary&);
 bool has(const std::vector<uint32_t>& mask, TokenId);
 std::vector<TokenId> ids_of(const std::vector<uint32_t>& mask);
 
-// A text of tokens drawn among the allowed ones, and whether it ended within `most` tokens. After half of them the
+// A text of tokens drawn among the allowed ones, and whether it ended within `max_tokens`. After half of them the
 // token is the one after which the text can end soonest, of a few that are tried.
 struct Drawn {
     std::vector<TokenId> tokens;
     std::string text;
     bool complete;
 };
-Drawn draw(const std::shared_ptr<Grammar>&, uint64_t seed, size_t most);
+Drawn draw(const std::shared_ptr<Grammar>&, uint64_t seed, size_t max_tokens);
 
 }  // namespace patchbay::grammar::testing

@@ -21,7 +21,7 @@ TEST(Lark, AcceptsTheTextsThatLarkAccepts) {
     }
 }
 
-TEST(Lark, IsToldFromGbnfByItsFirstRule) {
+TEST(Lark, IsDistinguishedFromGbnfByItsFirstRule) {
     for (const char* text :
          {"start: \"a\"", "  // c\n# c\n?start : a", "%import common.WS\nstart: WS", "a.2: b", "A:b"})
         EXPECT_TRUE(is_lark(text)) << text;

@@ -39,13 +39,13 @@ std::vector<std::pair<std::string, StructuredOutputs>> grammars() {
 }
 
 // Walks random texts and compares at every place.
-void compare(const std::shared_ptr<const Vocabulary>& v, size_t texts, size_t most) {
+void compare(const std::shared_ptr<const Vocabulary>& v, size_t texts, size_t max_tokens) {
     for (const auto& [name, asked] : grammars()) {
         const auto grammar = compiled(asked, v);
         ASSERT_TRUE(grammar) << name;
         for (uint64_t seed = 0; seed < texts; ++seed) {
             Matcher m(grammar);
-            for (size_t n = 0; n < most; ++n) {
+            for (size_t n = 0; n < max_tokens; ++n) {
                 const auto mask = allowed(m, *v);
                 ASSERT_EQ(mask, brute_force(m, *v)) << name << ", seed " << seed << ", token " << n;
                 const auto ids = ids_of(mask);

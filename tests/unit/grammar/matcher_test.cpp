@@ -62,7 +62,7 @@ TEST(Matchers, GoOnWhenTheMachineOfTheirGrammarIsExchanged) {
     const auto grammar = compiled(ebnf(R"x(root ::= ("(" root ")" | "[" root "]" | "x")+)x"));
     Matcher waiting(grammar);
     for (const char c : std::string("([(x[")) ASSERT_TRUE(*waiting.advance(c));
-    uint64_t most = 0;
+    uint64_t max_bytes = 0;
     for (uint64_t round = 0; round < 40; ++round) {
         Matcher m(grammar);
         std::string closing;
@@ -74,10 +74,10 @@ TEST(Matchers, GoOnWhenTheMachineOfTheirGrammarIsExchanged) {
         ASSERT_TRUE(*m.advance('x'));
         for (size_t i = 0; i < closing.size(); ++i) ASSERT_TRUE(*m.advance(closing[closing.size() - 1 - i]));
         ASSERT_TRUE(m.complete());
-        most = std::max(most, grammar->bytes());
+        max_bytes = std::max(max_bytes, grammar->bytes());
     }
-    EXPECT_GT(most, Grammar::kMaxMachineBytes / 10 * 9);
-    EXPECT_LT(most, 2 * Grammar::kMaxMachineBytes);
+    EXPECT_GT(max_bytes, Grammar::kMaxMachineBytes / 10 * 9);
+    EXPECT_LT(max_bytes, 2 * Grammar::kMaxMachineBytes);
     for (const char c : std::string("x])")) ASSERT_TRUE(*waiting.advance(c));
     EXPECT_FALSE(*waiting.advance(')'));
     EXPECT_TRUE(*waiting.advance(']'));

@@ -47,7 +47,7 @@ TEST(SchemaSoundness, PreparingStopsAtTheFirstStateThatIsTooAmbiguous) {
     ASSERT_TRUE(grammar);
     const uint64_t before = grammar->bytes();
     grammar->prepare(GrammarCache::kPreparedNodes);
-    EXPECT_LT(grammar->bytes() - before, 4u << 20);  // what one state leaves behind
+    EXPECT_LT(grammar->bytes() - before, 4u << 20);  // what one state leaves
 }
 
 TEST(SchemaSoundness, UnevaluatedPropertiesForbidWhatNoSchemaDescribes) {

@@ -64,7 +64,7 @@ TEST_F(GuardTest, ASamplerThatThrowsFailsItsStep) {
     EXPECT_EQ(finish_, FinishReason::kError);
 }
 
-TEST_F(GuardTest, AProposerThatThrowsCostsNobodyButItsDrafts) {
+TEST_F(GuardTest, AProposerThatThrowsCostsOnlyItsDrafts) {
     config_.proposer = {"thrower", {{"what", "error"}}};
     config_.engine.num_speculative_tokens = 2;
     const auto e = must(make());

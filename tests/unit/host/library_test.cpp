@@ -28,7 +28,7 @@ class LibraryTest : public HostTest {
 };
 
 TEST_F(LibraryTest, WhatIsNoFileIsRefusedWithoutWaitingForIt) {
-    EXPECT_EQ(refusal(folder_ / "nobody.so").reason, "there is no such file");
+    EXPECT_EQ(refusal(folder_ / "missing.so").reason, "there is no such file");
     EXPECT_EQ(refusal(folder_.path()).reason, "it is not a regular file");
     ASSERT_EQ(mkfifo((folder_ / "pipe.so").c_str(), 0600), 0);
     EXPECT_EQ(refusal(folder_ / "pipe.so").reason, "it is not a regular file");

@@ -52,7 +52,7 @@ TEST_F(PrivateCopyTest, ThatWasTamperedWithIsMadeAnew) {
     }
 }
 
-TEST_F(PrivateCopyTest, ThatNobodyUsesAnyMoreIsRemoved) {
+TEST_F(PrivateCopyTest, ThatNoProcessUsesAnyMoreIsRemoved) {
     const auto days_ago = [](int n) { return fs::file_time_type::clock::now() - std::chrono::hours(24 * n); };
     const fs::path source = file("used.so", "used");
     const fs::path used = must(private_copy(source)).path, unused = must(private_copy(file("old.so", "old"))).path;
@@ -79,7 +79,7 @@ TEST_F(PrivateCopyTest, TheCacheIsFoundByTheEnvironmentInItsOrder) {
     EXPECT_EQ(must(private_copy(source)).path.parent_path(), folder_ / "home/.cache/patchbay");
 }
 
-TEST_F(PrivateCopyTest, NobodyElseMayWriteToTheCache) {
+TEST_F(PrivateCopyTest, NoOtherUserMayWriteToTheCache) {
     const fs::path source = file("abc.so", "abc");
     (void)must(private_copy(source));
     struct stat info {};

@@ -257,8 +257,8 @@ TEST_F(ProbeTest, AManifestThatCannotBeWrittenIsAFailureNotAVerdict) {
 }
 
 TEST_F(ProbeTest, WithoutItsProgramThereIsNoVerdict) {
-    EXPECT_EQ(error_of(probe(built("says_one"), {folder_ / "nobody", 60})),
-              "there is no probe program " + (folder_ / "nobody").string());
+    EXPECT_EQ(error_of(probe(built("says_one"), {folder_ / "missing", 60})),
+              "there is no probe program " + (folder_ / "missing").string());
     write(folder_ / "text", "no program");
     EXPECT_THAT(error_of(probe(built("says_one"), {folder_ / "text", 60})),
                 StartsWith("cannot start " + (folder_ / "text").string()));

@@ -85,7 +85,7 @@ TEST_F(RegistryTest, TheCurrentFolderIsNeverSearchedUnasked) {
 TEST_F(RegistryTest, AFolderThatIsNoneIsSaid) {
     write(folder_ / "file", "");
     fs::create_symlink("loop", folder_ / "loop");
-    for (const char* name : {"nobody", "file", "loop"}) {
+    for (const char* name : {"missing", "file", "loop"}) {
         EXPECT_EQ(error_of(Registry::open({folder_ / name})),
                   "--plugin-dir " + (folder_ / name).string() + " is not a folder");
         const Variable path("PATCHBAY_PLUGIN_PATH", folder_ / name);
@@ -94,7 +94,7 @@ TEST_F(RegistryTest, AFolderThatIsNoneIsSaid) {
     }
 }
 
-TEST_F(RegistryTest, AFolderThatEverybodyCanWriteToIsRefused) {
+TEST_F(RegistryTest, AFolderThatAllUsersCanWriteToIsRefused) {
     install("says_one", folder("open") / "answer.so");
     chmod(folder("open").c_str(), 0777);
     const Registry r = must(Registry::open({folder("open")}));

@@ -19,8 +19,8 @@ namespace patchbay::kernels {
 class Random {
   public:
     explicit Random(uint64_t seed) : engine_(seed) {}
-    int64_t between(int64_t least, int64_t most) {
-        return std::uniform_int_distribution<int64_t>(least, most)(engine_);
+    int64_t between(int64_t low, int64_t high) {
+        return std::uniform_int_distribution<int64_t>(low, high)(engine_);
     }
     std::vector<float> values(int64_t n, float spread = 1.0f) {
         std::normal_distribution<float> normal(0.0f, spread);

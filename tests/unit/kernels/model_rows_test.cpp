@@ -239,7 +239,7 @@ TEST_P(ModelRows, ExpertLinearSendsEachRowToItsExpert) {
     }
 }
 
-TEST_P(ModelRows, ExpertLinearGivesARowTheSameBitsWhoeverElseGoesToItsExpert) {
+TEST_P(ModelRows, ExpertLinearGivesARowTheSameBitsWhateverElseGoesToItsExpert) {
     for (const pb_dtype dtype : {PB_F32, PB_BF16}) {
         const int64_t tokens = 37, k = 2, count = 3;
         const Experts experts(random, machine, count, 48, 65, dtype);

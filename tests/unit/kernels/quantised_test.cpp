@@ -18,8 +18,8 @@ struct QuantisedShape {
 struct QuantisedWeight {
     QuantisedWeight(Random& random, const QuantisedShape& s)
         : shape(s), groups((s.cols + s.group - 1) / s.group) {
-        const int64_t least = s.dtype == PB_I8 ? -128 : -8, most = s.dtype == PB_I8 ? 127 : 7;
-        for (int64_t i = 0; i < s.rows * s.cols; ++i) codes.push_back(int(random.between(least, most)));
+        const int64_t low = s.dtype == PB_I8 ? -128 : -8, high = s.dtype == PB_I8 ? 127 : 7;
+        for (int64_t i = 0; i < s.rows * s.cols; ++i) codes.push_back(int(random.between(low, high)));
         for (const float v : random.values(s.rows * groups)) scales.push_back(half(0.01f * (0.2f + std::abs(v))));
         if (s.row_scales)
             for (int64_t i = 0; i < s.rows * groups; ++i) scales[size_t(i)] = scales[size_t(i / groups * groups)];
@@ -93,14 +93,14 @@ Expected exact(const QuantisedWeight& w, const std::vector<float>& x) {
         for (int64_t r = 0; r < rows; ++r) {
             double sum = w.bias.empty() ? 0 : w.bias[size_t(r)], error = 1e-5;
             for (int64_t g = 0; g * group < cols; ++g) {
-                double most = 0, size = 0;
+                double max_input = 0, size = 0;
                 for (int64_t c = g * group; c < std::min((g + 1) * group, cols); ++c) {
                     const double in = x[size_t(t * cols + w.column_of_x(c))];
                     sum += in * w.value(r, c);
                     size += std::abs(w.value(r, c));
-                    most = std::max(most, std::abs(in));
+                    max_input = std::max(max_input, std::abs(in));
                 }
-                error += size * most * (0.5 / 127 * 1.001);
+                error += size * max_input * (0.5 / 127 * 1.001);
             }
             out.value.push_back(sum);
             out.max_error.push_back(error);
@@ -117,19 +117,19 @@ std::vector<double> rounded(const QuantisedWeight& w, const std::vector<float>& 
             double sum = w.bias.empty() ? 0 : w.bias[size_t(r)];
             for (int64_t g = 0; g * group < cols; ++g) {
                 const int64_t end = std::min((g + 1) * group, cols);
-                float most = 0;
+                float max_input = 0;
                 for (int64_t c = g * group; c < end; ++c)
-                    most = std::max(most, std::abs(x[size_t(t * cols + w.column_of_x(c))]));
-                if (most == 0) continue;
+                    max_input = std::max(max_input, std::abs(x[size_t(t * cols + w.column_of_x(c))]));
+                if (max_input == 0) continue;
                 int64_t whole = 0, codes = 0;
                 for (int64_t c = g * group; c < end; ++c) {
                     const auto code =
-                        int64_t(std::nearbyint(x[size_t(t * cols + w.column_of_x(c))] * (127.0f / most)));
+                        int64_t(std::nearbyint(x[size_t(t * cols + w.column_of_x(c))] * (127.0f / max_input)));
                     whole += code * w.codes[size_t(r * cols + c)];
                     codes += code;
                 }
                 const size_t at = size_t(r * w.groups + g * group / w.shape.group);
-                sum += double(most / 127.0f) * (double(whole) * w.scales[at] +
+                sum += double(max_input / 127.0f) * (double(whole) * w.scales[at] +
                                                 double(codes) * (w.offsets.empty() ? 0 : w.offsets[at]));
             }
             out.push_back(sum);
@@ -422,19 +422,19 @@ TEST_P(Quantised, TakesValuesAndScalesFarFromOne) {
             for (float& v : x) v *= x_unit;
             const std::vector<float> got = run(machine, packed, x);
             const std::vector<double> want = rounded(w, x);
-            double most = 0;
-            for (const double v : want) most = std::max(most, std::abs(v));
-            if (most > 1e38) continue;
+            double max_output = 0;
+            for (const double v : want) max_output = std::max(max_output, std::abs(v));
+            if (max_output > 1e38) continue;
             for (size_t i = 0; i < got.size(); ++i)
-                ASSERT_NEAR(got[i], want[i], 1e-5 * most + 1e-35) << x_unit << " by " << scale_unit;
+                ASSERT_NEAR(got[i], want[i], 1e-5 * max_output + 1e-35) << x_unit << " by " << scale_unit;
         }
 }
 
 TEST_P(Quantised, KeepsEveryScaleThatAHalfFloatHolds) {
     const Machine machine{GetParam(), {}};
-    for (const float most : {65504.0f, 1.0f, 0x1p-24f}) {
-        std::vector<float> scales = {most};
-        for (float v = 0x1p-24f; v < most; v *= 1.3f) { // in f16: eleven bits, or whole multiples of 2⁻²⁴
+    for (const float max_scale : {65504.0f, 1.0f, 0x1p-24f}) {
+        std::vector<float> scales = {max_scale};
+        for (float v = 0x1p-24f; v < max_scale; v *= 1.3f) { // in f16: eleven bits, or whole multiples of 2⁻²⁴
             const int unit = std::max(std::ilogb(v) - 10, -24);
             scales.push_back(std::ldexp(std::nearbyint(std::ldexp(v, -unit)), unit));
         }

@@ -126,12 +126,12 @@ TEST_P(Recurrent, ScanGoesOnFromTheStateThatItLeft) {
                                  b = random.values(rows * groups * n), c = random.values(rows * groups * n),
                                  a_log = random.values(heads), dt_bias = random.values(heads),
                                  skip = random.values(heads);
-        const float most = i % 2 ? 1.5f : std::numeric_limits<float>::infinity(), least = i % 3 ? 0.0f : 0.1f;
+        const float max_step = i % 2 ? 1.5f : std::numeric_limits<float>::infinity(), min_step = i % 3 ? 0.0f : 0.1f;
         std::vector<float> want(x.size());
         for (int64_t s = 0, at = 0; s < 3; at += lengths[size_t(s++)])
             reference::ssm_scan(want.data() + at * heads * dim, x.data() + at * heads * dim, dt.data() + at * heads,
                                 b.data() + at * groups * n, c.data() + at * groups * n, a_log.data(), dt_bias.data(),
-                                skip.data(), {lengths[size_t(s)], heads, dim, groups, n, least, most});
+                                skip.data(), {lengths[size_t(s)], heads, dim, groups, n, min_step, max_step});
         std::vector<float> first_bits;
         for (const Machine& machine : machines())
             for (const Plan& plan : {at_once(lengths), in_chunks(lengths, random)}) {
@@ -144,7 +144,7 @@ TEST_P(Recurrent, ScanGoesOnFromTheStateThatItLeft) {
                     steps.fill(take(dt, which, heads));
                     bs.fill(take(b, which, groups * n));
                     cs.fill(take(c, which, groups * n));
-                    const Scan scan{a_log.data(), dt_bias.data(), skip.data(), least, most};
+                    const Scan scan{a_log.data(), dt_bias.data(), skip.data(), min_step, max_step};
                     ssm_scan(machine, out.heads_view(heads), in.heads_view(heads), steps.view(), bs.heads_view(groups),
                              cs.heads_view(groups), scan, states);
                     EXPECT_TRUE(out.intact());

@@ -79,7 +79,7 @@ TEST(KvCache, SharesFullBlocksButAlwaysLeavesATokenToCompute) {
     EXPECT_EQ(cache.pool().used(), 3u);
 }
 
-TEST(KvCache, SharesNothingOfWhatItIsToldToForget) {
+TEST(KvCache, SharesNothingOfWhatItIsToForget) {
     KvCache cache(16, 4, PrefixCaching::kOn, "m");
     BlockTable a = computed(cache, tokens(12));
     EXPECT_EQ(cache.prefixes().count_cached(tokens(12)), 8u);
@@ -116,7 +116,7 @@ TEST(KvCache, AForkSharesPagesUntilOneIsWrittenTo) {
     EXPECT_EQ(cache.pool().used(), 0u);
 }
 
-TEST(KvCache, WhatAForkWritesToIsFoundByNobody) {
+TEST(KvCache, WhatAForkWritesToIsNotFound) {
     KvCache cache(8, 4, PrefixCaching::kOn, "m");
     BlockTable a = computed(cache, tokens(8)), b;
     ASSERT_TRUE(cache.tables().fork(a, 6, b)); // the second page of a is full and named

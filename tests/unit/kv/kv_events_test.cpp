@@ -131,7 +131,7 @@ TEST(CacheSalt, StaysWithAForkAndInHostMemory) {
     cache.tables().release(fork);
 }
 
-TEST(ZeroFreed, PagesThatNobodyHoldsOrFindsAnyMore) {
+TEST(ZeroFreed, PagesThatAreNeitherHeldNorFoundAnyMore) {
     KvCache cache(4, 4, PrefixCaching::kOn, "m", {GroupSpec{}}, 4);
     cache.copies().zero_freed();
     BlockTable t = computed(cache, tokens(6)), shared;
@@ -148,7 +148,7 @@ TEST(ZeroFreed, PagesThatNobodyHoldsOrFindsAnyMore) {
     EXPECT_EQ(zeroed(cache).size(), 4u);
 }
 
-TEST(ZeroFreed, SlotsBehindTheCopyOutOfThemAndCachedPagesAtAReset) {
+TEST(ZeroFreed, SlotsAfterTheCopyOutOfThemAndCachedPagesAtAReset) {
     KvCache cache(4, 4, PrefixCaching::kOn, "m", {GroupSpec{}}, 4);
     cache.copies().zero_freed();
     BlockTable t = computed(cache, tokens(8));

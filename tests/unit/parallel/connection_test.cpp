@@ -130,7 +130,7 @@ TEST(Connection, TakesLessFromThoseItDoesNotKnow) {
     EXPECT_EQ(to.receive(arrived).error(), "announced a message of 1025 bytes, at most 1024 are taken");
 }
 
-TEST(Connection, SendsNoMessageThatNobodyWouldTake) {
+TEST(Connection, SendsNoMessageThatWouldNotBeTaken) {
     auto [one, other] = sockets();
     Connection from(std::move(one));
     EXPECT_THAT(from.post(MessageType::kReply, std::string(kMaxMessage + 1, 'x')).error(), HasSubstr("at most"));

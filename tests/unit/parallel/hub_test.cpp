@@ -144,11 +144,11 @@ TEST(Hub, LetsARankInThoughStrangersByTheHundredAreSilent) {
     ASSERT_TRUE(socket);
     Spoke right(*std::move(socket), hello(1, 2), kLong, nullptr);
     auto joined = std::async([&] { return hub.wait_until_joined(); });
-    auto told = std::async([&] { return right.next(); }); // fails where nothing is heard from rank 0
-    ASSERT_EQ(joined.wait_for(30s), std::future_status::ready) << (told.wait(), told.get().error());
+    auto heard = std::async([&] { return right.next(); }); // fails where nothing is heard from rank 0
+    ASSERT_EQ(joined.wait_for(30s), std::future_status::ready) << (heard.wait(), heard.get().error());
     EXPECT_TRUE(joined.get());
     ASSERT_TRUE(hub.begin("what"));
-    const auto begun = told.get();
+    const auto begun = heard.get();
     ASSERT_TRUE(begun) << begun.error();
     EXPECT_EQ(begun->bytes, "what");
     ASSERT_TRUE(right.post(MessageType::kEnded, ""));
@@ -174,7 +174,7 @@ TEST(Hub, SharesAStoreForTheSession) {
     EXPECT_FALSE(never.get()); // it will not be set any more
 }
 
-TEST(Hub, GathersOneReplyOfEachRankAndToldAllTheSame) {
+TEST(Hub, GathersOneReplyOfEachRankAndSendsAllTheSame) {
     Pair p = joined(3);
     ASSERT_TRUE(p.hub->begin("what"));
     for (const auto& spoke : p.spokes) EXPECT_EQ(spoke->next()->bytes, "what");
@@ -188,11 +188,11 @@ TEST(Hub, GathersOneReplyOfEachRankAndToldAllTheSame) {
 TEST(Hub, BlamesTheRankThatIsGoneAndNotTheOneThatMissesIt) {
     Pair p = joined(3);
     ASSERT_TRUE(p.hub->begin("what"));
-    std::promise<void> told;
-    p.hub->watch([&] { told.set_value(); });
+    std::promise<void> reported;
+    p.hub->watch([&] { reported.set_value(); });
     ASSERT_TRUE(p.spokes[1]->post(MessageType::kFailed, "all_reduce: lost the connection"));
     p.spokes[0].reset(); // rank 1, of which rank 2 knew first
-    ASSERT_EQ(told.get_future().wait_for(60s), std::future_status::ready);
+    ASSERT_EQ(reported.get_future().wait_for(60s), std::future_status::ready);
     EXPECT_EQ(p.hub->explain("my own"), "rank 1 (h, pid 101) closed its connection");
     EXPECT_FALSE(p.hub->gather());
     EXPECT_FALSE(p.hub->step("", Hub::IfItFails::kEnds));
@@ -357,10 +357,10 @@ TEST(Group, AgreesOnWhatAllRanksHaveAndRefusesOneThatHasSomethingElse) {
 
 TEST(Spoke, LearnsThatRank0IsGone) {
     Pair p = joined(2);
-    std::promise<void> told;
-    p.spokes[0]->watch([&] { told.set_value(); });
+    std::promise<void> reported;
+    p.spokes[0]->watch([&] { reported.set_value(); });
     p.hub.reset();
-    ASSERT_EQ(told.get_future().wait_for(60s), std::future_status::ready);
+    ASSERT_EQ(reported.get_future().wait_for(60s), std::future_status::ready);
     EXPECT_EQ(p.spokes[0]->next()->type, MessageType::kQuit); // it said so before
     EXPECT_EQ(p.spokes[0]->next().error(), "rank 0 closed its connection");
 }

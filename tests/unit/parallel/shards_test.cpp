@@ -118,25 +118,25 @@ TEST_P(Shards, TogetherHaveTheLogitsOfOneRank) {
     const std::vector<float> expected = logits(*alone.runner, tokens, 0);
     const auto [low, high] = std::minmax_element(expected.begin(), expected.end());
 
-    struct Told {
+    struct Ranked {
         std::string error;
         std::vector<float> whole, in_two;
     };
-    const auto told = on_ranks(ranks, [&](uint32_t, pb_group group) {
+    const auto ranked = on_ranks(ranks, [&](uint32_t, pb_group group) {
         Rank rank;
         const auto done = load(rank, model, &group);
-        if (!done) return Told{done.error(), {}, {}};
-        return Told{"", logits(*rank.runner, tokens, 0), logits(*rank.runner, tokens, 11)};
+        if (!done) return Ranked{done.error(), {}, {}};
+        return Ranked{"", logits(*rank.runner, tokens, 0), logits(*rank.runner, tokens, 11)};
     });
     for (uint32_t r = 0; r < ranks; ++r) {
-        ASSERT_EQ(told[r]->error, "") << r;
-        ASSERT_EQ(told[r]->whole.size(), expected.size());
+        ASSERT_EQ(ranked[r]->error, "") << r;
+        ASSERT_EQ(ranked[r]->whole.size(), expected.size());
         float worst = 0;
         for (size_t i = 0; i < expected.size(); ++i)
-            worst = std::max(worst, std::abs(told[r]->whole[i] - expected[i]));
+            worst = std::max(worst, std::abs(ranked[r]->whole[i] - expected[i]));
         EXPECT_LE(worst, 1e-5f * (*high - *low)) << "rank " << r;
-        EXPECT_EQ(told[r]->whole, told[0]->whole) << "rank " << r << " has other bits than rank 0";
-        EXPECT_EQ(told[r]->in_two, told[r]->whole) << "a row depends on those beside it";
+        EXPECT_EQ(ranked[r]->whole, ranked[0]->whole) << "rank " << r << " has other bits than rank 0";
+        EXPECT_EQ(ranked[r]->in_two, ranked[r]->whole) << "a row depends on those beside it";
     }
 }
 
@@ -166,12 +166,12 @@ TEST(Shard, TakesLessMemoryThanTheWhole) {
 }
 
 TEST(Shard, IsRefusedByAModelThatCannotBeDealt) {
-    const auto told = on_ranks(4, [&](uint32_t, pb_group group) {
+    const auto ranked = on_ranks(4, [&](uint32_t, pb_group group) {
         Rank rank;
         const auto done = load(rank, "llama_gqa_tied", &group);
         return done ? "" : done.error();
     });
-    for (const auto& reason : told)
+    for (const auto& reason : ranked)
         EXPECT_EQ(*reason, "model 'llama': load_config: num_key_value_heads 2 does not divide among 4 ranks "
                            "(tensor_parallel_size may be 1, 2)");
 }

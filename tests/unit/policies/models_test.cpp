@@ -110,7 +110,7 @@ TEST(Models, FalconAddsByDistanceWhereItSaysSo) {
     EXPECT_FLOAT_EQ(l.kv(0).slopes[3], 0x1p-8f * l.kv(0).scale);
 }
 
-TEST(Models, QwenSlidesFromTheLayerThatItIsTold) {
+TEST(Models, QwenSlidesFromTheLayerThatIsGiven) {
     Loaded l = load("qwen", "Qwen2ForCausalLM",
                     {{"use_sliding_window", "true"}, {"sliding_window", "32"}, {"max_window_layers", "4"}});
     ASSERT_EQ(l.error, "");
@@ -137,9 +137,9 @@ TEST(Models, SmolLmSlidesWhereItDoesNotTurn) {
         EXPECT_EQ(fourth.kv(layer).sliding_window, layer == 3 ? 32u : 0u) << layer;
         config["no_rope_layers." + std::to_string(layer)] = layer % 2 == 0 ? "1" : "0";
     }
-    Loaded told = load("smollm3", "SmolLM3ForCausalLM", config);
+    Loaded loaded = load("smollm3", "SmolLM3ForCausalLM", config);
     for (uint32_t layer = 0; layer < 6; ++layer)
-        EXPECT_EQ(told.kv(layer).sliding_window, layer % 2 == 1 ? 32u : 0u) << layer;
+        EXPECT_EQ(loaded.kv(layer).sliding_window, layer % 2 == 1 ? 32u : 0u) << layer;
     config["use_sliding_window"] = "false";
     EXPECT_EQ(load("smollm3", "SmolLM3ForCausalLM", config).kv(1).sliding_window, 0u);
     for (uint32_t layer = 0; layer < 6; ++layer)
@@ -175,10 +175,10 @@ TEST(Models, GemmaAlternatesLocalAndGlobalLayers) {
     Config kinds = {{"sliding_window", "32"}};
     for (char layer = '0'; layer < '6'; ++layer)
         kinds[std::string("layer_types.") + layer] = layer == '5' ? "sliding_attention" : "full_attention";
-    Loaded told = load("gemma", "Gemma3ForCausalLM", kinds);
-    ASSERT_EQ(told.error, "");
-    EXPECT_EQ(told.kv(0).sliding_window, 0u);
-    EXPECT_EQ(told.kv(5).sliding_window, 32u);
+    Loaded loaded = load("gemma", "Gemma3ForCausalLM", kinds);
+    ASSERT_EQ(loaded.error, "");
+    EXPECT_EQ(loaded.kv(0).sliding_window, 0u);
+    EXPECT_EQ(loaded.kv(5).sliding_window, 32u);
 }
 
 TEST(Models, GemmaCapsUnlessItSaysNull) {
@@ -200,7 +200,7 @@ TEST(Models, PhiTakesItsThreePartsOfOneMatrix) {
     for (uint32_t p = 0; p < 3; ++p) EXPECT_EQ(qkv.parts[p].stored_rows, 128);
 }
 
-TEST(Models, QwenMixturesHaveDenseLayersWhereTheyAreTold) {
+TEST(Models, QwenMixturesHaveDenseLayersWhereTheConfigSaysSo) {
     const auto count = [](const Config& changes) {
         Loaded l = load("qwen3_moe", "Qwen3MoeForCausalLM", changes);
         EXPECT_EQ(l.error, "");

@@ -7,23 +7,23 @@ namespace {
 
 using Tokens = std::vector<int32_t>;
 
-Tokens propose(const Tokens& history, uint32_t most, const host::Settings& settings = {}) {
+Tokens propose(const Tokens& history, uint32_t max_tokens, const host::Settings& settings = {}) {
     const auto p = must(registry().proposer("ngram", settings, services()));
-    Tokens drafts(most, -1);
+    Tokens drafts(max_tokens, -1);
     uint32_t count = 0;
-    const pb_propose_row row{1, history.data(), static_cast<uint32_t>(history.size()), most};
-    pb_propose_batch b{sizeof b, 1, sizeof row, most, &row, drafts.data(), &count, nullptr};
+    const pb_propose_row row{1, history.data(), static_cast<uint32_t>(history.size()), max_tokens};
+    pb_propose_batch b{sizeof b, 1, sizeof row, max_tokens, &row, drafts.data(), &count, nullptr};
     EXPECT_EQ(p.table->propose(p.self(), &b), PB_OK);
     drafts.resize(count);
     return drafts;
 }
 
-std::vector<Tokens> paths(const Tokens& history, uint32_t most, uint32_t max_paths) {
+std::vector<Tokens> paths(const Tokens& history, uint32_t max_tokens, uint32_t max_paths) {
     const auto p = must(registry().proposer("ngram", {}, services()));
-    const uint32_t room = most * max_paths;
+    const uint32_t room = max_tokens * max_paths;
     Tokens drafts(room, -1), parents(room, -9);
     uint32_t count = 0;
-    const pb_propose_row row{1, history.data(), static_cast<uint32_t>(history.size()), most, max_paths, 0};
+    const pb_propose_row row{1, history.data(), static_cast<uint32_t>(history.size()), max_tokens, max_paths, 0};
     pb_propose_batch b{sizeof b, 1, sizeof row, room, &row, drafts.data(), &count, parents.data()};
     EXPECT_EQ(p.table->propose(p.self(), &b), PB_OK);
     std::vector<Tokens> out;

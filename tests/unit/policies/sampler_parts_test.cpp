@@ -17,10 +17,10 @@ int32_t sample_by_parts(Row& r) {
     std::vector<float> logits = r.logits;
     adjust_logits(logits, row);
     std::vector<Candidate> kept, before;
-    GumbelMax most(row.seed, row.position);
+    GumbelMax winner(row.seed, row.position);
     each_candidate(Distances(logits, row), r.params, kept, before,
-                   [&](int32_t token, float x) { most.offer(token, x); });
-    return most.token();
+                   [&](int32_t token, float x) { winner.offer(token, x); });
+    return winner.token();
 }
 
 TEST(SamplerParts, GiveTheTokensOfStandard) {

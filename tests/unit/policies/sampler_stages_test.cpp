@@ -14,10 +14,10 @@ struct Left { // of a row's tokens
 };
 
 void normalise(std::vector<Left>& left) {
-    double most = -INFINITY, sum = 0;
-    for (const Left& x : left) most = std::max(most, x.logit);
-    for (const Left& x : left) sum += std::exp(x.logit - most);
-    for (Left& x : left) x.p = std::exp(x.logit - most) / sum;
+    double max_logit = -INFINITY, sum = 0;
+    for (const Left& x : left) max_logit = std::max(max_logit, x.logit);
+    for (const Left& x : left) sum += std::exp(x.logit - max_logit);
+    for (Left& x : left) x.p = std::exp(x.logit - max_logit) / sum;
     std::stable_sort(left.begin(), left.end(), [](const Left& a, const Left& b) { return a.p > b.p; });
 }
 
@@ -98,7 +98,7 @@ std::vector<Named> distributions() {
     out[3].name = "xtc", out[3].row.params.xtc_probability = 0.4f, out[3].row.params.xtc_threshold = 0.1f;
     out[4].name = "xtc always", out[4].row.params.xtc_probability = 1, out[4].row.params.xtc_threshold = 0.05f;
     out[5].name = "mirostat", out[5].row.params.mirostat_tau = 1.5f, out[5].row.params.mirostat_eta = 0.2f;
-    out[6].name = "mirostat after surprises", out[6].row.params = out[5].row.params;
+    out[6].name = "mirostat after surprisals", out[6].row.params = out[5].row.params;
     out[6].row.output = {1, 2, 3}, out[6].row.surprisal = {0.5f, 4.25f, 2};
     out[7].name = "all at once";
     out[7].row.params.temperature = 1.4f, out[7].row.params.top_n_sigma = 2.5f, out[7].row.params.top_k = 10;
@@ -186,7 +186,7 @@ TEST(SamplerStages, TypicalMayLeaveTheLikeliestOut) {
 
 // ---- mirostat ------------------------------------------------------------------------------------
 
-TEST(Mirostat, TellsTheSurpriseOfItsTokenInWhatItWasDrawnFrom) {
+TEST(Mirostat, ReportsTheSurprisalOfItsTokenInWhatItWasDrawnFrom) {
     Row r;
     r.params.mirostat_tau = 1.2f;
     for (r.position = 0; r.position < 50; ++r.position) {
@@ -198,7 +198,7 @@ TEST(Mirostat, TellsTheSurpriseOfItsTokenInWhatItWasDrawnFrom) {
     EXPECT_EQ(sample("standard", {without}).surprisal[0], -1) << "not requested";
 }
 
-TEST(Mirostat, KeepsTheMeanSurpriseAtItsTarget) {
+TEST(Mirostat, KeepsTheMeanSurprisalAtItsTarget) {
     for (const float tau : {0.8f, 1.5f, 2.2f}) {
         Row r;
         r.params.mirostat_tau = tau;
@@ -233,8 +233,8 @@ std::vector<double> dry_penalties(const Row& r) {
             if (length < p.dry_allowed_length) continue;
             const double penalty =
                 p.dry_multiplier * std::pow(double{p.dry_base}, static_cast<double>(length - p.dry_allowed_length));
-            double& most = out[static_cast<size_t>(x[next])];
-            most = std::max(most, penalty);
+            double& max_penalty = out[static_cast<size_t>(x[next])];
+            max_penalty = std::max(max_penalty, penalty);
         }
     return out;
 }

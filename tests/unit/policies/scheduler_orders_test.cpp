@@ -92,7 +92,7 @@ TEST(Sjf, AgeingKeepsTheLongFromStarving) {
     EXPECT_EQ(w.plan().order, (Ids{1, 4999}));
 }
 
-TEST(Static, NobodyJoinsUntilTheBatchHasEnded) {
+TEST(Static, NoRequestJoinsUntilTheBatchHasEnded) {
     World w("static", {{"batch_size", "2"}});
     for (uint64_t id : {1, 2, 3}) w.wait(id, 10);
     EXPECT_EQ(w.plan().order, (Ids{1, 2}));

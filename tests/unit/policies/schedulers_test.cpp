@@ -85,7 +85,7 @@ TEST(Fcfs, ThePrefixThatIsCachedIsNotPlanned) {
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 36}}));
 }
 
-TEST(Fcfs, WithoutBlocksTheLatestArrivedIsPreemptedAndNobodyAdmitted) {
+TEST(Fcfs, WithoutBlocksTheLatestArrivedIsPreemptedAndNoneAdmitted) {
     World w("fcfs");
     w.in.free_pages = 0;
     w.run(1, 32, 1, 32); // both need a page
@@ -211,7 +211,7 @@ TEST(Fcfs, OneThatIsAloneIsComputedInPartsThatFit) {
     EXPECT_EQ(p.tokens, (Tokens{{2, 52}})); // four in its page, and three blocks
 }
 
-TEST(Fcfs, DraftsPreemptNobody) {
+TEST(Fcfs, DraftsNeverCausePreemption) {
     World w("fcfs");
     w.in.free_pages = 0;
     w.run(1, 30, 1, 30).draft_tokens = 4; // its own token fits the page, the drafts need another

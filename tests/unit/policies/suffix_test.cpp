@@ -17,21 +17,22 @@ class Proposer {
     explicit Proposer(std::initializer_list<host::Settings::value_type> settings = {})
         : plugin_(must(registry().proposer("suffix", host::Settings(settings), services()))) {}
 
-    Tokens propose(uint64_t id, const Tokens& history, uint32_t most) {
-        Tokens drafts(most, -1);
+    Tokens propose(uint64_t id, const Tokens& history, uint32_t max_tokens) {
+        Tokens drafts(max_tokens, -1);
         uint32_t count = 0;
-        const pb_propose_row row{id, history.data(), static_cast<uint32_t>(history.size()), most};
-        pb_propose_batch b{sizeof b, 1, sizeof row, most, &row, drafts.data(), &count, nullptr};
+        const pb_propose_row row{id, history.data(), static_cast<uint32_t>(history.size()), max_tokens};
+        pb_propose_batch b{sizeof b, 1, sizeof row, max_tokens, &row, drafts.data(), &count, nullptr};
         EXPECT_EQ(plugin_.table->propose(plugin_.self(), &b), PB_OK);
         drafts.resize(count);
         return drafts;
     }
     // With room for so many paths, as they lie there: drafts and parents.
-    std::pair<Tokens, Tokens> propose_tree(uint64_t id, const Tokens& history, uint32_t most, uint32_t max_paths) {
-        Tokens drafts(most * max_paths, -1), parents(most * max_paths, -9);
+    std::pair<Tokens, Tokens> propose_tree(uint64_t id, const Tokens& history, uint32_t max_tokens,
+                                           uint32_t max_paths) {
+        Tokens drafts(max_tokens * max_paths, -1), parents(max_tokens * max_paths, -9);
         uint32_t count = 0;
-        const pb_propose_row row{id, history.data(), static_cast<uint32_t>(history.size()), most, max_paths, 0};
-        pb_propose_batch b{sizeof b, 1,      sizeof row,     most * max_paths,
+        const pb_propose_row row{id, history.data(), static_cast<uint32_t>(history.size()), max_tokens, max_paths, 0};
+        pb_propose_batch b{sizeof b, 1,      sizeof row,     max_tokens * max_paths,
                            &row,     drafts.data(), &count, parents.data()};
         EXPECT_EQ(plugin_.table->propose(plugin_.self(), &b), PB_OK);
         drafts.resize(count);
@@ -54,21 +55,22 @@ struct Oracle {
     size_t depth = 24;
     double factor = 1, min_probability = 0.1;
 
-    Guess guess(const std::vector<Tokens>& texts, const Tokens& context, size_t most) const {
+    Guess guess(const std::vector<Tokens>& texts, const Tokens& context, size_t max_tokens) const {
         Guess best;
         for (size_t n = 1; n <= std::min(context.size(), depth - 1); ++n) {
-            const Guess one = behind(texts, {context.end() - static_cast<ptrdiff_t>(n), context.end()}, most);
+            const Guess one = after(texts, {context.end() - static_cast<ptrdiff_t>(n), context.end()}, max_tokens);
             if (!one.tokens.empty() && one.score >= best.score) best = one;
         }
         return best;
     }
 
   private:
-    Guess behind(const std::vector<Tokens>& texts, Tokens run, size_t most) const {
+    Guess after(const std::vector<Tokens>& texts, Tokens run, size_t max_tokens) const {
         Guess out;
         double probability = 1;
         const double limit = std::max(1.0, static_cast<double>(run.size()) * factor);
-        while (out.tokens.size() < most && static_cast<double>(out.tokens.size()) + 1 <= limit && run.size() < depth) {
+        while (out.tokens.size() < max_tokens && static_cast<double>(out.tokens.size()) + 1 <= limit &&
+               run.size() < depth) {
             std::map<int32_t, std::pair<uint32_t, size_t>> next; // count, latest place
             uint32_t all = 0;
             size_t place = 0;
@@ -108,7 +110,7 @@ TEST(Suffix, BranchesWhereAnotherTokenCameToo) {
               std::pair(Tokens({3, 9, 4, 8}), Tokens({-1, 0, -1, 2}))) << "one in seven is not enough";
 }
 
-TEST(Suffix, BranchesToWhatCameBehindAShorterMatch) {
+TEST(Suffix, BranchesToWhatCameAfterAShorterMatch) {
     // "0 1 2" was followed by 3 once, "1 2" also by 4
     const Tokens history = {5, 1, 2, 4, 8, 0, 1, 2, 3, 9, 6, 0, 1, 2};
     EXPECT_EQ(Proposer().propose_tree(1, history, 2, 3), std::pair(Tokens({3, 9, 4, 8}), Tokens({-1, 0, -1, 2})));

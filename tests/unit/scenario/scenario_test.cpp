@@ -249,7 +249,7 @@ TEST(ScenarioFile, ChecksASwapBeforeItPlaysAnything) {
     EXPECT_THAT(faults_of("steps:\n  - swap: {plugin: sjf, agein: 1}\n"), HasSubstr("did you mean 'ageing'?"));
 }
 
-TEST(Scenario, PromptsThatAreMadeUpAreNobodyElses) {
+TEST(Scenario, PromptsThatAreMadeUpAreSharedWithNoOther) {
     EXPECT_EQ(outcome_of("engine: {block_size: 4}\nsteps:\n"
                          "  - add: [{id: a, prompt: 16}, {id: b, prompt: 16}]\n"
                          "  - expect: {scheduled: {a: 16, b: 16}, hit_tokens: 0}\n"),

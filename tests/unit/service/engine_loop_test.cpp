@@ -75,7 +75,7 @@ TEST_F(EngineLoops, FailWhatTheyDoNotTakeAnyMore) {
 
 TEST_F(EngineLoops, EndWithTheReasonOfAStepThatFails) {
     config::EngineConfig config = tiny_model();
-    config.scheduler = {"fails_when_told", {{"overplans", "true"}}};
+    config.scheduler = {"fails_on_request", {{"overplans", "true"}}};
     config.engine.max_num_batched_tokens = 8; // fewer than the prompt has
     options_.on_output = [this](const engine::RequestOutput&) { state_->inbox.stop(); };
     start(config);
@@ -88,7 +88,7 @@ TEST_F(EngineLoops, EndWithTheReasonOfAStepThatFails) {
 
 TEST_F(EngineLoops, ThatFailDoNotTakeAnotherEngine) {
     config::EngineConfig config = tiny_model();
-    config.scheduler = {"fails_when_told", {{"overplans", "true"}}};
+    config.scheduler = {"fails_on_request", {{"overplans", "true"}}};
     config.engine.max_num_batched_tokens = 8;
     start(config);
     const auto stream = arrive(1, 4);

@@ -275,7 +275,7 @@ TEST_F(EngineThreads, CompileGrammarsBesideTheSteps) {
 
 TEST_F(EngineThreads, EndStreamsWithTheReasonWhereTheEngineCannotGoOn) {
     config::EngineConfig config = tiny_model();
-    config.scheduler = {"fails_when_told", {{"overplans", "true"}}};
+    config.scheduler = {"fails_on_request", {{"overplans", "true"}}};
     config.engine.max_num_batched_tokens = 8; // fewer than the prompt has
     EngineThread& service = start({}, config);
     const auto stream = submit(request(8, 5));

@@ -39,7 +39,7 @@ TEST(Streams, ThatAreAbortedBeforeAnEngineHasThemWereNotAccepted) {
     EXPECT_EQ(stream.accepted().code(), StatusCode::kCancelled);
 }
 
-TEST(Streams, OfNoOutputsAreToldTheirFailure) {
+TEST(Streams, OfNoOutputsAreGivenTheirFailure) {
     Stream stream(0, 4, nullptr);
     EXPECT_FALSE(stream.finished());
     stream.fail(fail("n is 0"));

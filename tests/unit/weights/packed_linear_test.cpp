@@ -60,12 +60,12 @@ class PackedLinears : public ModelFolder {
     void add(const Format& f, const Linear& l, std::vector<WrittenTensor>& tensors) {
         constexpr int kAwqOrder[] = {0, 2, 4, 6, 1, 3, 5, 7};  // the number that each place of a word holds
         const bool awq = f.method == "awq";
-        const int64_t per = 32 / f.bits, most = (1 << f.bits) - 1, size = f.size(l.cols);
+        const int64_t per = 32 / f.bits, max_code = (1 << f.bits) - 1, size = f.size(l.cols);
         const int64_t groups = (l.cols + size - 1) / size;
         std::mt19937 random(l.seed);
         std::vector<int64_t> q(static_cast<size_t>(l.rows * l.cols)), zeros(static_cast<size_t>(groups * l.rows));
-        for (auto& x : q) x = random() & static_cast<uint32_t>(most);
-        for (auto& z : zeros) z = f.zeros_vary ? 1 + random() % static_cast<uint32_t>(most) : (most + 1) / 2;
+        for (auto& x : q) x = random() & static_cast<uint32_t>(max_code);
+        for (auto& z : zeros) z = f.zeros_vary ? 1 + random() % static_cast<uint32_t>(max_code) : (max_code + 1) / 2;
         std::vector<uint16_t> scales;
         for (int64_t i = 0; i < groups * l.rows; ++i) scales.push_back(static_cast<uint16_t>(0x2000 + random() % 2048));
         const auto place_of = [&](int64_t number) {

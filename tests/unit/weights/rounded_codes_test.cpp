@@ -77,12 +77,12 @@ TEST(RoundingToInt4, errs_less_than_with_the_scale_that_fits_the_largest_number)
     for (size_t first = 0; first < numbers.size(); first += 32) {
         int8_t codes[32];
         const float scale = round_to_int4(&numbers[first], 32, codes);
-        float most = 0;
-        for (size_t i = 0; i < 32; ++i) most = std::max(most, std::abs(numbers[first + i]));
+        float max_size = 0;
+        for (size_t i = 0; i < 32; ++i) max_size = std::max(max_size, std::abs(numbers[first + i]));
         double error = 0, simple_error = 0;
         for (size_t i = 0; i < 32; ++i) {
             chosen[first + i] = static_cast<float>(codes[i]) * scale;
-            simple[first + i] = std::rint(numbers[first + i] * 7 / most) * most / 7;
+            simple[first + i] = std::rint(numbers[first + i] * 7 / max_size) * max_size / 7;
             error += std::pow(chosen[first + i] - numbers[first + i], 2);
             simple_error += std::pow(simple[first + i] - numbers[first + i], 2);
         }
@@ -177,10 +177,11 @@ TEST_F(RoundedWeights, have_one_scale_for_all_of_a_row_which_its_largest_number_
         EXPECT_EQ(weight.group, 128u);
         const int64_t groups = (cols + 127) / 128;
         for (int64_t r = 0; r < 7; ++r) {
-            float most = 0;
-            for (int64_t c = 0; c < cols; ++c) most = std::max(most, std::abs(real[static_cast<size_t>(r * cols + c)]));
+            float max_size = 0;
+            for (int64_t c = 0; c < cols; ++c)
+                max_size = std::max(max_size, std::abs(real[static_cast<size_t>(r * cols + c)]));
             for (int64_t g = 0; g < groups; ++g)
-                EXPECT_FLOAT_EQ(weight.scales[static_cast<size_t>(r * groups + g)], most / 127) << r << " " << g;
+                EXPECT_FLOAT_EQ(weight.scales[static_cast<size_t>(r * groups + g)], max_size / 127) << r << " " << g;
         }
         EXPECT_LT(error_of(meant(weight), real), 0.01);
     }

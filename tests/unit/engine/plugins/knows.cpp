@@ -46,13 +46,13 @@ class Knows {
     }
 
   private:
-    void add_paths(patchbay::ProposeBatch& batch, uint32_t i, std::span<const int32_t> coming, size_t place) const {
-        const size_t depth = std::min<size_t>(batch.row(i).max_drafts, coming.size());
+    void add_paths(patchbay::ProposeBatch& batch, uint32_t i, std::span<const int32_t> next, size_t place) const {
+        const size_t depth = std::min<size_t>(batch.row(i).max_drafts, next.size());
         if (depth == 0) return;
         const size_t right = right_ < 0 ? place % paths_ : static_cast<size_t>(right_);
         const size_t leaves = right_ < 0 ? place / paths_ % depth : std::min<size_t>(leaves_, depth - 1);
         for (uint32_t p = 0; p < paths_; ++p) {
-            std::vector<int32_t> path(coming.begin(), coming.begin() + static_cast<ptrdiff_t>(depth));
+            std::vector<int32_t> path(next.begin(), next.begin() + static_cast<ptrdiff_t>(depth));
             if (p != right)
                 for (size_t k = leaves; k < depth; ++k)
                     path[k] = (path[k] + static_cast<int32_t>(p + k) + 1) % 256;

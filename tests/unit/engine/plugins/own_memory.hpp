@@ -110,10 +110,10 @@ class Queue {
     // Marks the end of what was pushed; returns whether the previous mark has not been reached yet.
     bool mark() {
         const std::lock_guard lock(mutex_);
-        const bool behind = !marks_.empty() && done_ < marks_.back();
+        const bool is_late = !marks_.empty() && done_ < marks_.back();
         if (!marks_.empty()) release(marks_.back());
         marks_.push_back(pushed_);
-        return behind;
+        return is_late;
     }
     void wait_for_mark() { // the oldest
         std::unique_lock lock(mutex_);

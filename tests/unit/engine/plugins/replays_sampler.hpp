@@ -130,12 +130,12 @@ class Sampler {
         }
         const int32_t highest = patchbay::likeliest(logits, row);
         if (highest < 0 || p.temperature == 0) return highest;
-        const float most = logits[static_cast<size_t>(highest)];
+        const float max_logit = logits[static_cast<size_t>(highest)];
         int32_t token = -1;
         double best = -INFINITY;
         for (size_t t = 0; t < logits.size(); ++t) {
             if (!(logits[t] > -INFINITY) || !patchbay::allowed(row, t)) continue;
-            const float distance = logits[t] == most ? 0 : (logits[t] - most) / p.temperature;
+            const float distance = logits[t] == max_logit ? 0 : (logits[t] - max_logit) / p.temperature;
             const double x = distance + patchbay::gumbel(row.seed, row.position, static_cast<uint32_t>(t));
             if (x > best) best = x, token = static_cast<int32_t>(t);
         }

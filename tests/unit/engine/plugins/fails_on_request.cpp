@@ -107,7 +107,8 @@ class Sampler { // the highest of the allowed logits
 
 }  // namespace
 
-PATCHBAY_PLUGIN(patchbay::scheduler<Scheduler>({.name = "fails_when_told", .version = "1.0.0", .summary = "for tests"}),
-                patchbay::proposer<Proposer>({.name = "fails_when_told", .version = "1.0.0", .summary = "for tests"}),
+PATCHBAY_PLUGIN(patchbay::scheduler<Scheduler>(
+                    {.name = "fails_on_request", .version = "1.0.0", .summary = "for tests"}),
+                patchbay::proposer<Proposer>({.name = "fails_on_request", .version = "1.0.0", .summary = "for tests"}),
                 patchbay::proposer<Foreteller>({.name = "foretells", .version = "1.0.0", .summary = "for tests"}),
-                patchbay::sampler<Sampler>({.name = "fails_when_told", .version = "1.0.0", .summary = "for tests"}))
+                patchbay::sampler<Sampler>({.name = "fails_on_request", .version = "1.0.0", .summary = "for tests"}))
