@@ -247,7 +247,7 @@ void add_run_command(Commands& commands) {
         ->needs(aa)
         ->check(CLI::Range(1, 10000));
     app->callback([&commands, o] {
-        if (o->spec_file.empty() && o->resume.empty()) throw CLI::RequiredError("experiment");
+        if (o->spec_file.empty() && o->resume.empty()) throw CLI::RequiredError("EXPERIMENT");
         check(o->admin);
         if (o->admin.named() && o->jobs > 1)
             throw CLI::ValidationError("--admin", "one address is not for several runs at a time (--jobs)");

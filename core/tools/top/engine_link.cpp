@@ -129,7 +129,7 @@ std::string answer_text(const Order& order, const Json& answer) {
     const std::string outcome = field_text(answer, "/outcome"), phase = field_text(answer, "/phase");
     std::string out = "swap " + order.kind + " " + field_text(answer, "/from/plugin") + " to " +
                       field_text(answer, "/to/plugin") + ": " + outcome;
-    if (!phase.empty()) out += " in phase " + phase + ": " + field_text(answer, "/reason");
+    if (!phase.empty()) out += " in phase " + phase + ": " + field_message(answer, "/reason");
     const std::string pause = field_text(answer, "/pause_us");
     if (outcome == "committed" && !pause.empty())
         out += " (step " + field_text(answer, "/step") + ", pause " + seconds_text(std::stod(pause) * 1e-6) + ")";

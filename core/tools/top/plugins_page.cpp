@@ -117,7 +117,7 @@ Block latest_swaps(const Json& status, const std::string& only) {
         for (const Json& s : status.at(last)) {
             if (out.size() == kMaxShown) break;
             if (!only.empty() && field_text(s, "/kind") != only) continue;
-            const std::string outcome = field_text(s, "/outcome"), reason = field_text(s, "/reason");
+            const std::string outcome = field_text(s, "/outcome"), reason = field_message(s, "/reason");
             Line line(field_text(s, "/kind") + " " + field_text(s, "/from/plugin") + " to " +
                       field_text(s, "/to/plugin") + ": ");
             line.add(outcome, outcome == "committed" ? Style::kGood : Style::kBad);
