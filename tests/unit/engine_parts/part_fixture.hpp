@@ -33,12 +33,15 @@ class FakeExecutor final : public execution::Executor {
         return static_cast<int32_t>(row.position);
     };
     bool overlaps = false;       // steps can be in flight
-    std::string fails;           // the next submit() does, so
+    std::string fails, wait_fails; // the next submit() or wait() does, so
     double page_ns = 0;          // that a copy of a page takes
+    execution::AttentionExchange* attention_exchange = nullptr;
+    execution::ModelExchange* model_exchange = nullptr;
     execution::PassStats passed;
     execution::TokenSource source = execution::TokenSource::kMadeUp;
     size_t submitted = 0, max_in_flight = 0, cancels = 0;
     std::vector<uint32_t> tokens_of_steps;
+    std::vector<kv::PageCopy> copied; // in all steps
 
     execution::TokenSource tokens() const override { return source; }
     std::string_view sync_reason() const override { return overlaps ? "" : "device"; }
@@ -49,11 +52,13 @@ class FakeExecutor final : public execution::Executor {
         steps_.push_back({});
         for (uint32_t i = 0; i < in.samples.row_count; ++i) steps_.back().push_back(token(rows[i]));
         if (in.batch.tokens() > 0) tokens_of_steps.push_back(in.batch.tokens());
+        copied.insert(copied.end(), in.copies.begin(), in.copies.end());
         submitted += 1;
         max_in_flight = std::max(max_in_flight, steps_.size());
         return {};
     }
     Result<execution::StepOutput> wait(std::span<const execution::RowPath>) override {
+        if (!wait_fails.empty()) return fail(std::exchange(wait_fails, ""));
         sampled_ = std::move(steps_.front());
         steps_.pop_front();
         logprobs_.assign(sampled_.size(), 0);
@@ -69,6 +74,8 @@ class FakeExecutor final : public execution::Executor {
     Result<runner::SampledRows> sample(std::span<const float>, const runner::SampleCall&) override {
         return fail("there are no logits");
     }
+    execution::ModelExchange* model() override { return model_exchange; }
+    execution::AttentionExchange* attention() override { return attention_exchange; }
     execution::PassStats stats() const override { return passed; }
     double page_copy_ns() const override { return page_ns; }
 

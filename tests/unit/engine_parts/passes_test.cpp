@@ -3,18 +3,15 @@
 
 #include <gmock/gmock.h>
 
-#include "unit/engine_parts/commit_neighbours.hpp"
+#include "unit/engine_parts/step_neighbours.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
 
 using ::testing::ElementsAre;
 
-struct Bench : EndingNeighbours {
-    Bench() : EndingNeighbours() {
-        sampler.connect(executor, verification);
-        executor.overlaps = true;
-    }
+struct Bench : StepNeighbours {
+    Bench() { executor.overlaps = true; }
     // Tokens of the prompt of one that runs, and a row once all are computed; with a step in flight: the token after.
     Result<> submit(Sequence& s, uint32_t tokens) {
         const uint32_t begin = s.computed + s.in_flight, known = s.confirmed() + s.placeholders;
@@ -23,19 +20,8 @@ struct Bench : EndingNeighbours {
         return part.submit(step, {.overlaps = true});
     }
 
-    SamplerPort sampler{kVocab, clock, context, journal};
-    FakeSampler& sampler_policy = install<FakeSampler>(sampler.slot(), kFakeSampler);
-    config::SpeculationSettings speculation;
-    DraftVerification verification{speculation, kVocab, drafts};
-    Preemption preemption{{settings, sequences, kv, admission, hints, beams, draft_kv, executor, context}};
-    BatchBuilder batches{{form, kv, rows, constraints, prompt_logprobs, pooling, branches, draft_kv, kVocab, context}};
-    Commit commit{{sequences, lifecycle, outputs, constraints, prompt_logprobs, pooling, siblings, beams, branches,
-                   drafting, in_flight, sampler, aborts, kVocab, true, context}};
-    PressureMonitor pressure;
-    StructuredOutput structured_output{nullptr, eos, kVocab, clock, context};
-    StepSummary summary{{sequences, kv, pressure, preemption, executor, structured_output, clock, context}};
     std::vector<Placed> step;
-    Passes part{{clock, context, kv, batches, executor, in_flight, sampler, verification, preemption, commit, summary}};
+    Passes& part = passes;
 };
 
 // A token is its position in the sequence.
