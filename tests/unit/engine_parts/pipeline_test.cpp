@@ -3,22 +3,13 @@
 
 #include <gmock/gmock.h>
 
-#include "paths.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
+#include "unit/engine_parts/built_plugins.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
 
 using ::testing::ElementsAre;
-
-const host::Registry& policies() { // of the build tree
-    static const host::Registry all = [] {
-        auto opened = host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"});
-        if (!opened) throw std::runtime_error(opened.error());
-        return *std::move(opened);
-    }();
-    return all;
-}
 
 struct Ended {
     std::vector<TokenId> tokens;
@@ -42,8 +33,8 @@ class Bench {
                            overlaps ? "" : "off"},
             std::move(kv), host::Proposer());
         const host::Services services{&pool_.service(), nullptr, nullptr};
-        auto scheduler = policies().scheduler("fcfs", {}, services);
-        auto sampler = policies().sampler("standard", {}, services);
+        auto scheduler = built_plugins().scheduler("fcfs", {}, services);
+        auto sampler = built_plugins().sampler("standard", {}, services);
         if (!scheduler || !sampler) throw std::runtime_error("no policies");
         const auto install = [](host::Slot& slot, std::unique_ptr<host::Component> c) {
             const host::Identity identity = host::Registry::identity(*c);
