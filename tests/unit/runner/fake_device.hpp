@@ -20,6 +20,7 @@ struct FakeDevice {
     std::vector<std::string> calls;  // begin_step, submit_step, …
     std::string fault;               // of the next step that ends or is waited for
     uint32_t allocated = 0, released = 0; // weights
+    uint32_t graphs = 0, graphs_ever = 0;
     uint64_t copied_bytes = 0;            // to the host
 
     pb_device_info info() const {
@@ -31,9 +32,12 @@ struct FakeDevice {
     }
     void* alloc(uint64_t bytes) { return std::calloc(bytes, 1); }
     void free(void* memory) { std::free(memory); }
-    void to_device(void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
+    void copy(void* to, const void* from, uint64_t bytes) const { // where nothing is computed there is nothing
+        if (computes) std::memcpy(to, from, bytes);
+    }
+    void to_device(void* to, const void* from, uint64_t bytes) { copy(to, from, bytes); }
     void to_host(void* to, const void* from, uint64_t bytes) {
-        std::memcpy(to, from, bytes);
+        copy(to, from, bytes);
         copied_bytes += bytes;
     }
     pb_weight* prepare(const pb_weight_source&) {
@@ -42,16 +46,33 @@ struct FakeDevice {
     }
     void release(pb_weight*) { released += 1; }
     uint64_t weight_bytes(const pb_weight*) { return 100; }
-    const pb_ops* ops() {
-        static const pb_ops none = sized<pb_ops>();
-        return &none;
+    const pb_ops* ops() { // none but those of ranks, which change nothing
+        static const pb_ops all = [] {
+            pb_ops out = sized<pb_ops>();
+            out.all_reduce = [](void*, const pb_tensor*) {};
+            out.all_gather = [](void*, const pb_tensor*, const pb_tensor*) {};
+            return out;
+        }();
+        return &all;
     }
+    void connect(const pb_group&) { calls.push_back("connect"); }
+    void disconnect() { calls.push_back("disconnect"); }
     void begin_step() { calls.push_back("begin"); }
     void end_step() { end("end"); }
     void submit_step() { calls.push_back("submit"); }
     void wait_step() { end("wait"); }
     void to_host_async(void* to, const void* from, uint64_t bytes) { to_host(to, from, bytes); }
-    void copy_page(void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
+    void copy_page(void* to, const void* from, uint64_t bytes) { copy(to, from, bytes); }
+    // A graph is a number; those that were given back are not there any more.
+    void graph_begin() { calls.push_back("graph_begin"); }
+    pb_graph* graph_end() {
+        calls.push_back("graph_end");
+        graphs += 1;
+        return reinterpret_cast<pb_graph*>(uintptr_t{++graphs_ever});
+    }
+    void graph_launch(pb_graph*) { calls.push_back("graph_launch"); }
+    void graph_free(pb_graph*) { graphs -= 1; }
+    uint64_t graph_bytes(const pb_graph*) { return 100; }
     void charge(const pb_cost&) {}
     uint64_t charged_ns() { return charged; }
     uint64_t host_ns() { return host; }
