@@ -91,55 +91,6 @@ TEST(EngineMetricsTest, ARequestsLatenciesRunFromItsArrival) {
     s.expect("patchbay_generation_tokens_total 4");
 }
 
-TEST(EngineMetricsTest, AStepSetsGaugesAndAddsToCounters) {
-    Scrape s;
-    StepReport r;
-    r.start_ns = 0;
-    r.end_ns = 4'000'000;
-    r.work.scheduled_seqs = 3;
-    r.work.scheduled_tokens = 12;
-    r.work.prefill_tokens = 10;
-    r.work.decode_tokens = 2;
-    r.queues.running_requests = 3;
-    r.queues.waiting_requests = 5;
-    r.queues.waiting_tokens = 111;
-    r.queues.oldest_wait_ns = 2'000'000'000;
-    r.preemption.preemptions = 1;
-    r.kv.total_pages = 10;
-    r.kv.used_pages = 4;
-    r.kv.group_pages = {0, 3, 1};
-    r.kv.cached_pages = 1;
-    r.kv.prefix_query_tokens = 30;
-    r.kv.prefix_hit_tokens = 16;
-    r.calls.plan_ns = 500'000'000;
-    r.calls.forward.device_end = 125'000'000;
-    r.drafts.drafted_at[1] = 4;
-    r.drafts.accepted_at[1] = 3;
-    r.phase_ns[static_cast<size_t>(Phase::kRun)] = 250'000'000;
-    s.engine.on_step(r);
-    r.queues.waiting_requests = 2;
-    s.engine.on_step(r);
-    s.expect("patchbay_steps_total 2");
-    s.expect("patchbay_requests_waiting 2");
-    s.expect("patchbay_waiting_tokens 111");
-    s.expect("patchbay_oldest_wait_seconds 2");
-    s.expect("patchbay_kv_utilisation_ratio 0.4");
-    s.expect("patchbay_kv_pages{state=\"free\"} 5");
-    s.expect("patchbay_kv_group_pages{kind=\"sliding\"} 3");
-    s.expect("patchbay_kv_group_pages{kind=\"recurrent\"} 1");
-    s.expect("patchbay_prefix_hit_tokens_total 32");
-    s.expect("patchbay_preemptions_total{how=\"recompute\"} 2");
-    s.expect("patchbay_scheduled_tokens_total{kind=\"prefill\"} 20");
-    s.expect("patchbay_step_phase_seconds_total{phase=\"run\"} 0.5");
-    s.expect("patchbay_plugin_call_seconds_sum{call=\"plan\",kind=\"scheduler\",plugin=\"fcfs\"} 1");
-    s.expect("patchbay_plugin_call_seconds_sum{call=\"end_step\",kind=\"device\",plugin=\"cpu\"} 0.25");
-    s.expect("patchbay_spec_drafted_tokens_total{position=\"2\"} 8");
-    s.expect("patchbay_spec_accepted_tokens_total{position=\"2\"} 6");
-    s.expect("patchbay_graph_dispatches_total{mode=\"NONE\",reason=\"device\",size=\"0\"} 2");
-    s.expect("patchbay_step_seconds_bucket{le=\"0.005\"} 2");
-    s.expect("patchbay_step_seconds_bucket{le=\"0.002\"} 0");
-}
-
 TEST(EngineMetricsTest, AReplayIsCountedByItsSizeAndAMissByItsReason) {
     Scrape s;
     StepReport r;
@@ -385,6 +336,40 @@ TEST(EngineMetricsTest, AScrapeAddsUpToWhatTheRequestsGot) {
     EXPECT_EQ(value_of(text, "patchbay_requests_finished_total{reason=\"abort\"}"), 1);
     EXPECT_EQ(value_of(text, "patchbay_requests_running"), 0);
     EXPECT_EQ(value_of(text, "patchbay_kv_pages{state=\"used\"}"), 0);
+}
+
+// Where nothing is preempted, each token of a prompt that was not cached is computed once, and each token of an output
+// but its last one.
+TEST(EngineMetricsTest, TheTokensOfStepsAddUpToThoseOfPromptsAndOutputs) {
+    Harness h(tiny_model());
+    metrics::Metrics all;
+    EngineMetrics metrics(all, h.engine->facts(), "9.9");
+    const std::vector<TokenId> shared = random_prompt(1, 40);
+    size_t prompt_tokens = 0, tokens = 0, cached = 0, requests = 0;
+    for (uint64_t round = 0; round < 2; ++round) { // the second finds what the first has computed
+        for (uint64_t i = 0; i < 3; ++i) {
+            Request r;
+            r.prompt = i == 0 ? shared : random_prompt(10 * round + i, 30);
+            r.sampling = greedy(6);
+            r.on_output = [&](const RequestOutput& out) {
+                tokens += out.tokens.size();
+                if (out.finish != FinishReason::kNone) cached += out.cached_tokens;
+            };
+            prompt_tokens += r.prompt.size();
+            requests += 1;
+            ASSERT_TRUE(h.engine->add_request(std::move(r)));
+        }
+        while (h.engine->has_unfinished()) metrics.on_step(h.step());
+    }
+    ASSERT_GT(cached, 0u);
+    const std::string text = all.text();
+    EXPECT_EQ(value_of(text, "patchbay_preemptions_total{how=\"recompute\"}"), 0);
+    EXPECT_EQ(value_of(text, "patchbay_prefix_hit_tokens_total"), static_cast<double>(cached));
+    EXPECT_EQ(value_of(text, "patchbay_scheduled_tokens_total{kind=\"prefill\"}"),
+              static_cast<double>(prompt_tokens - cached));
+    EXPECT_EQ(value_of(text, "patchbay_scheduled_tokens_total{kind=\"decode\"}"),
+              static_cast<double>(tokens - requests));
+    EXPECT_EQ(value_of(text, "patchbay_step_seconds_count"), static_cast<double>(h.steps.size()));
 }
 
 TEST(EngineMetricsTest, APluginsOwnMetricsReachTheScrape) {
