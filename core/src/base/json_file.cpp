@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 
 namespace patchbay {
 namespace {
@@ -64,17 +65,17 @@ std::string json_reason(const std::exception& of_the_library) {
 Result<std::string> read_whole_file(const std::filesystem::path& path, uint64_t max_bytes) {
     std::error_code error;
     if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
-        return fail(path.string() + " is not a regular file"); // reading a pipe would wait for ever
+        return invalid(path.string() + " is not a regular file"); // reading a pipe would wait for ever
     std::ifstream in(path, std::ios::binary);
     if (!in) {
-        const StatusCode code = errno == ENOENT ? StatusCode::kNotFound : StatusCode::kFailed;
-        return fail(code, "cannot read " + path.string() + ": " + std::strerror(errno));
+        const int why = errno;
+        return fail(code_of_open(why), "cannot read " + path.string() + ": " + std::strerror(why));
     }
     const uint64_t size = std::filesystem::file_size(path, error);
     if (error) return fail("cannot read " + path.string() + ": " + error.message());
     if (size > max_bytes)
-        return fail(path.string() + " has " + std::to_string(size) + " bytes, more than the " +
-                    std::to_string(max_bytes) + " that are read of such a file");
+        return invalid(path.string() + " has " + std::to_string(size) + " bytes, more than the " +
+                       std::to_string(max_bytes) + " that are read of such a file");
     std::string out(size, '\0');
     in.read(out.data(), static_cast<std::streamsize>(size));
     if (static_cast<uint64_t>(in.gcount()) != size) return fail(path.string() + " changed while it was read");
@@ -83,17 +84,17 @@ Result<std::string> read_whole_file(const std::filesystem::path& path, uint64_t 
 
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& where, const JsonLimits& limits) {
     if (text.size() > limits.bytes)
-        return fail(where + ": " + std::to_string(text.size()) + " bytes of JSON, more than " +
-                    std::to_string(limits.bytes));
+        return invalid(where + ": " + std::to_string(text.size()) + " bytes of JSON, more than " +
+                       std::to_string(limits.bytes));
     if (const size_t at = first_too_deep(text, limits.depth); at != text.npos)
-        return fail(place(text, at, where) + ": JSON nested more than " + std::to_string(limits.depth) +
-                    " levels deep");
+        return invalid(place(text, at, where) + ": JSON nested more than " + std::to_string(limits.depth) +
+                       " levels deep");
     try {
         return nlohmann::json::parse(text);
     } catch (const nlohmann::json::parse_error& error) {
-        return fail(place(text, error.byte, where) + ": invalid JSON: " + json_reason(error));
+        return invalid(place(text, error.byte, where) + ": invalid JSON: " + json_reason(error));
     } catch (const nlohmann::json::exception& error) { // a number that no double holds
-        return fail(where + ": invalid JSON: " + json_reason(error));
+        return invalid(where + ": invalid JSON: " + json_reason(error));
     }
 }
 

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "base/refusals.hpp"
+
 namespace patchbay {
 
 Result<std::filesystem::path> temporary_folder() {
@@ -10,8 +12,8 @@ Result<std::filesystem::path> temporary_folder() {
     if (!error) return folder;
     for (const char* name : {"TMPDIR", "TMP", "TEMP", "TEMPDIR"}) // as the standard library looks
         if (const char* const value = std::getenv(name))
-            return fail(std::string(name) + " is '" + value + "', expected a folder for temporary files");
-    return fail("there is no folder for temporary files: /tmp cannot be used, and TMPDIR is not set");
+            return invalid(std::string(name) + " is '" + value + "', expected a folder for temporary files");
+    return invalid("there is no folder for temporary files: /tmp cannot be used, and TMPDIR is not set");
 }
 
 }  // namespace patchbay
