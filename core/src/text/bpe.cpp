@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/refusals.hpp"
 #include "text/byte_alphabet.hpp"
 #include "text/characters.hpp"
 
@@ -13,15 +14,15 @@ Result<MergeTable> read_merge_table(const Vocabulary& vocabulary, const std::vec
     for (size_t rank = 0; rank < merges.size(); ++rank) {
         const auto& [left, right] = merges[rank];
         if (!right.starts_with(continuing_prefix))
-            return fail("merge " + std::to_string(rank) + ": '" + right + "' does not begin with '" +
-                        std::string(continuing_prefix) + "'");
+            return invalid("merge " + std::to_string(rank) + ": '" + right + "' does not begin with '" +
+                           std::string(continuing_prefix) + "'");
         TokenId ids[3];
         const std::string spelled[3] = {left, right, left + right.substr(continuing_prefix.size())};
         for (int i = 0; i < 3; ++i) {
             const auto id = vocabulary.find(spelled[i]);
             if (!id)
-                return fail("merge " + std::to_string(rank) + " ('" + left + "' + '" + right + "'): '" + spelled[i] +
-                            "' is not in the vocabulary");
+                return invalid("merge " + std::to_string(rank) + " ('" + left + "' + '" + right + "'): '" + spelled[i] +
+                               "' is not in the vocabulary");
             ids[i] = *id;
         }
         out.set(ids[0], ids[1], {static_cast<uint32_t>(rank), ids[2]});
@@ -48,7 +49,7 @@ Result<Bpe> Bpe::create_ranked(const Vocabulary& vocabulary) {
             if (left && right) pairs.push_back({*left, *right, id});
         }
         if (pairs.size() > kMaxPairs)
-            return fail("tokens come of more than " + std::to_string(kMaxPairs) + " pairs of other tokens");
+            return invalid("tokens come of more than " + std::to_string(kMaxPairs) + " pairs of other tokens");
     }
     MergeTable table(pairs.size());
     for (const auto& [left, right, whole] : pairs) table.set(left, right, {static_cast<uint32_t>(whole), whole});
@@ -60,7 +61,8 @@ Result<Bpe> Bpe::with_table(const Vocabulary& vocabulary, MergeTable table, Whol
     for (uint32_t b = 0; b < 256; ++b)
         out.byte_ids_[b] = vocabulary.find(spell_byte(static_cast<unsigned char>(b))).value_or(kNoToken);
     const auto lacking = std::count(out.byte_ids_.begin(), out.byte_ids_.end(), kNoToken);
-    if (lacking == 256) return fail("the vocabulary has a token for none of the 256 bytes (is it a byte-level one?)");
+    if (lacking == 256)
+        return invalid("the vocabulary has a token for none of the 256 bytes (is it a byte-level one?)");
     out.lacks_bytes_ = lacking > 0;
     std::vector<TokenId> merged;
     for (TokenId id = 0; id < static_cast<TokenId>(vocabulary.size()); ++id) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "text/characters.hpp"
 
 namespace patchbay::text {
@@ -16,7 +17,7 @@ constexpr int kMaxDepth = 32;
 Result<icu::UnicodeSet> icu_set(const std::string& pattern) {
     UErrorCode error = U_ZERO_ERROR;
     icu::UnicodeSet out(icu::UnicodeString::fromUTF8(pattern), error);
-    if (U_FAILURE(error)) return fail("unknown property '" + pattern + "'");
+    if (U_FAILURE(error)) return unsupported("unknown property '" + pattern + "'");
     return out;
 }
 
@@ -50,17 +51,17 @@ class ClassReader {
     explicit ClassReader(std::string_view text) : text_(text) {}
 
     Result<icu::UnicodeSet> read(int depth = 0) { // at_ on '['
-        if (depth == kMaxDepth) return fail("classes nested more than " + std::to_string(kMaxDepth) + " deep");
+        if (depth == kMaxDepth) return unsupported("classes nested more than " + std::to_string(kMaxDepth) + " deep");
         ++at_;
         const bool negated = take("^");
         icu::UnicodeSet whole(0, 0x10FFFF), part;
         for (bool first = true;; first = false) {
-            if (at_ >= text_.size()) return fail("a class that does not close");
+            if (at_ >= text_.size()) return unsupported("a class that does not close");
             if (!first && take("]")) break;
             if (take("&&")) {
                 whole.retainAll(part);
                 part.clear();
-                if (at_ < text_.size() && text_[at_] == ']') return fail("an intersection && with nothing");
+                if (at_ < text_.size() && text_[at_] == ']') return unsupported("an intersection && with nothing");
                 continue;
             }
             PB_CHECK(read_item(part, depth));
@@ -100,7 +101,7 @@ class ClassReader {
         }
         ++at_;
         PB_TRY(const char32_t high, read_character());
-        if (high < low) return fail("a range that ends before it begins");
+        if (high < low) return unsupported("a range that ends before it begins");
         out.add(static_cast<UChar32>(low), static_cast<UChar32>(high));
         return {};
     }
@@ -111,7 +112,7 @@ class ClassReader {
         const bool negated = name.starts_with('^');
         if (negated) name.remove_prefix(1);
         const std::string_view set = posix_class(name);
-        if (set.empty()) return fail("the class [:" + std::string(name) + ":]");
+        if (set.empty()) return unsupported("the class [:" + std::string(name) + ":]");
         PB_TRY(icu::UnicodeSet known, icu_set(std::string(set)));
         if (negated) known.complement();
         out.addAll(known);
@@ -130,7 +131,7 @@ class ClassReader {
         std::string pattern = std::string(posix_class(lower == 'd' ? "digit" : lower == 's' ? "space" : "word"));
         if (lower == 'p') {
             const size_t close = text_.find('}', at_);
-            if (!text_.substr(at_).starts_with('{') || close == text_.npos) return fail("\\p without braces");
+            if (!text_.substr(at_).starts_with('{') || close == text_.npos) return unsupported("\\p without braces");
             std::string_view name = text_.substr(at_ + 1, close - at_ - 1);
             if (name.starts_with('^')) {
                 negated = !negated;
@@ -146,11 +147,11 @@ class ClassReader {
     }
 
     Result<char32_t> read_character() {
-        if (at_ >= text_.size()) return fail("a class that does not close");
+        if (at_ >= text_.size()) return unsupported("a class that does not close");
         if (text_[at_] != '\\') return next_character(text_, at_);
         const size_t escape = at_++;
         const auto value = at_ < text_.size() ? escaped_character(text_, at_) : std::nullopt;
-        if (!value) return fail(std::string(text_.substr(escape, 2)) + " in a class with classes inside");
+        if (!value) return unsupported(std::string(text_.substr(escape, 2)) + " in a class with classes inside");
         return *value;
     }
 

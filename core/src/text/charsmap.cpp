@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/refusals.hpp"
 #include "text/characters.hpp"
 #include "text/utf8.hpp"
 
@@ -36,27 +37,28 @@ Result<Charsmap> Charsmap::parse(std::string_view blob) {
         for (size_t i = 0; i < 4; ++i) out |= uint32_t{static_cast<unsigned char>(blob[at + i])} << 8 * i;
         return out;
     };
-    if (blob.size() < 4) return fail("the charsmap of " + std::to_string(blob.size()) + " bytes has no size");
+    if (blob.size() < 4) return invalid("the charsmap of " + std::to_string(blob.size()) + " bytes has no size");
     const size_t trie = number(0);
     if (trie % 4 != 0 || trie == 0 || trie > blob.size() - 4)
-        return fail("the charsmap of " + std::to_string(blob.size()) + " bytes has a trie of " + std::to_string(trie));
+        return invalid("the charsmap of " + std::to_string(blob.size()) + " bytes has a trie of " +
+                       std::to_string(trie));
     Charsmap out;
     out.units_.resize(trie / 4);
     for (size_t i = 0; i < out.units_.size(); ++i) out.units_[i] = number(4 + 4 * i);
     out.becomes_ = blob.substr(4 + trie);
-    if (valid_prefix(out.becomes_) != out.becomes_.size()) return fail("the charsmap's replacements are not UTF-8");
+    if (valid_prefix(out.becomes_) != out.becomes_.size()) return invalid("the charsmap's replacements are not UTF-8");
     return out;
 }
 
 Result<Charsmap> Charsmap::parse_base64(std::string_view blob) {
     constexpr size_t kMaxBlobBytes = 16u << 20;
     if (blob.size() % 4 != 0 || blob.size() > kMaxBlobBytes)
-        return fail("the charsmap of " + std::to_string(blob.size()) + " characters is not base64");
+        return invalid("the charsmap of " + std::to_string(blob.size()) + " characters is not base64");
     std::string bytes(blob.size() / 4 * 3, '\0');
     const int decoded =
         EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
                         reinterpret_cast<const unsigned char*>(blob.data()), static_cast<int>(blob.size()));
-    if (decoded < 0) return fail("the charsmap is not base64");
+    if (decoded < 0) return invalid("the charsmap is not base64");
     bytes.resize(static_cast<size_t>(decoded));
     for (size_t i = 0; i < 2 && blob.ends_with('='); ++i) { // counted as bytes
         blob.remove_suffix(1);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/refusals.hpp"
 #include "text/byte_alphabet.hpp"
 #include "text/characters.hpp"
 #include "text/json_fields.hpp"
@@ -61,7 +62,7 @@ Result<Decoder> Decoder::from_json(const json& part, bool byte_level) {
         out.token_steps_.emplace_back(Spaced{});
         return out;
     }
-    if (auto added = out.add(part); !added) return fail("decoder: " + added.error());
+    if (auto added = out.add(part); !added) return prefixed("decoder", added.failure());
     return out;
 }
 
@@ -77,12 +78,12 @@ Result<> Decoder::add(const json& part) {
     const std::string type = type_of(part);
     if (type == "Sequence") {
         const json& parts = member(part, "decoders");
-        if (!parts.is_array()) return fail("Sequence has no list 'decoders'");
+        if (!parts.is_array()) return invalid("Sequence has no list 'decoders'");
         for (const json& each : parts) PB_CHECK(add(each));
         return {};
     }
     if (token_steps_.size() + text_steps_.size() == kMaxSteps)
-        return fail("more than " + std::to_string(kMaxSteps) + " steps");
+        return invalid("more than " + std::to_string(kMaxSteps) + " steps");
     if (type == "Fuse") {
         joined_ = true;
         return {};
@@ -91,11 +92,11 @@ Result<> Decoder::add(const json& part) {
     if (type == "Strip") return add_strip(part);
     if (type == "BPEDecoder" || type == "WordPiece") return add_words(part, type);
     if (type != "ByteLevel" && type != "ByteFallback" && type != "Metaspace")
-        return fail("type '" + type +
-                    "' is not supported (supported: BPEDecoder, ByteFallback, ByteLevel, Fuse, Metaspace, Replace, "
-                    "Sequence, Strip, WordPiece)");
+        return unsupported("type '" + type +
+                           "' is not supported (supported: BPEDecoder, ByteFallback, ByteLevel, Fuse, Metaspace, "
+                           "Replace, Sequence, Strip, WordPiece)");
     if (type == "ByteLevel" && byte_level()) return {}; // twice is once
-    if (joined_) return fail(type + " after Fuse or ByteLevel is not supported");
+    if (joined_) return unsupported(type + " after Fuse or ByteLevel is not supported");
     if (type == "ByteLevel") {
         token_steps_.emplace_back(ByteLevel{});
         joined_ = true;
@@ -115,8 +116,8 @@ Result<> Decoder::add_words(const json& part, const std::string& type) {
     const bool wordpiece = type == "WordPiece";
     const std::string mark = text_or(member(part, wordpiece ? "prefix" : "suffix"), wordpiece ? "##" : "</w>");
     if (mark.empty() || mark.size() > kMaxMarkBytes)
-        return fail(type + ": the mark '" + mark + "' is empty or too long");
-    if (!token_steps_.empty() || joined_) return fail(type + " after another step is not supported");
+        return invalid(type + ": the mark '" + mark + "' is empty or too long");
+    if (!token_steps_.empty() || joined_) return unsupported(type + " after another step is not supported");
     if (wordpiece) {
         PB_TRY(const bool cleanup, flag(part, "cleanup", true));
         token_steps_.emplace_back(WordPieces{mark, cleanup});
@@ -132,9 +133,9 @@ Result<> Decoder::add_replace(const json& part) {
     PB_TRY(const std::string content, needed_text(part, "content"));
     auto* text = std::get_if<std::string>(&pattern);
     if (!text)
-        return fail("Replace with a 'Regex' is not supported in a decoder"); // it would run on each token at load
+        return unsupported("Replace with a 'Regex' is not supported in a decoder"); // it would run on each token at load
     if (content.size() > kMaxBytes || text->size() > kMaxBytes)
-        return fail("Replace: 'pattern' or 'content' is longer than " + std::to_string(kMaxBytes) + " bytes");
+        return invalid("Replace: 'pattern' or 'content' is longer than " + std::to_string(kMaxBytes) + " bytes");
     const Replace step{std::move(*text), content};
     if (joined_)
         text_steps_.emplace_back(step);
@@ -148,7 +149,7 @@ Result<> Decoder::add_strip(const json& part) {
     PB_TRY(const uint32_t start, count(part, "start"));
     PB_TRY(const uint32_t stop, count(part, "stop"));
     if (character.empty() || character_length(character[0]) != character.size())
-        return fail("Strip: 'content' " + shown(character) + " is not one character");
+        return invalid("Strip: 'content' " + shown(character) + " is not one character");
     const Strip step{character, start, stop};
     if (joined_)
         text_steps_.push_back(step);

@@ -1,5 +1,7 @@
 #include "text/json_fields.hpp"
 
+#include "base/refusals.hpp"
+
 namespace patchbay::text {
 
 using nlohmann::json;
@@ -22,13 +24,13 @@ std::string shown(const json& value) { return value.dump(-1, ' ', true, json::er
 Result<bool> flag(const json& of, const char* key, bool default_value) {
     const json& value = member(of, key);
     if (value.is_null()) return default_value;
-    if (!value.is_boolean()) return fail(std::string("'") + key + "' is neither true nor false but " + shown(value));
+    if (!value.is_boolean()) return invalid(std::string("'") + key + "' is neither true nor false but " + shown(value));
     return value.get<bool>();
 }
 
 Result<std::string> needed_text(const json& of, const char* key) {
     const json& value = member(of, key);
-    if (!value.is_string()) return fail(std::string("'") + key + "' is not a text but " + shown(value));
+    if (!value.is_string()) return invalid(std::string("'") + key + "' is not a text but " + shown(value));
     return value.get<std::string>();
 }
 
@@ -37,7 +39,7 @@ Result<uint32_t> count(const json& of, const char* key) {
     const json& value = member(of, key);
     if (value.is_null()) return uint32_t{0};
     if (!value.is_number_integer() || value < 0 || value > kMaxCount)
-        return fail(std::string("'") + key + "' is " + shown(value) + ", not a count up to " +
+        return invalid(std::string("'") + key + "' is " + shown(value) + ", not a count up to " +
                     std::to_string(kMaxCount));
     return value.get<uint32_t>();
 }

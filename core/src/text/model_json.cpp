@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/refusals.hpp"
 #include "text/affix_bpe.hpp"
 #include "text/bpe.hpp"
 #include "text/byte_tokens.hpp"
@@ -26,11 +27,11 @@ Result<std::vector<MergePair>> read_merges(const json& list) {
     constexpr size_t kMaxMerges = 1u << 22;
     std::vector<MergePair> out;
     if (list.size() > kMaxMerges)
-        return fail(std::to_string(list.size()) + " merges are more than " + std::to_string(kMaxMerges));
+        return invalid(std::to_string(list.size()) + " merges are more than " + std::to_string(kMaxMerges));
     out.reserve(list.size());
     for (const json& merge : list) {
         const auto bad = [&] {
-            return fail("merge " + std::to_string(out.size()) + " is " + shown(merge) + ", not two tokens");
+            return invalid("merge " + std::to_string(out.size()) + " is " + shown(merge) + ", not two tokens");
         };
         if (merge.is_string()) {
             const auto& text = merge.get_ref<const std::string&>();
@@ -48,7 +49,7 @@ Result<std::vector<MergePair>> read_merges(const json& list) {
 }
 
 Result<> read_vocabulary(const json& model, Vocabulary& vocabulary) {
-    if (!member(model, "vocab").is_object()) return fail("the model has no object 'vocab'");
+    if (!member(model, "vocab").is_object()) return invalid("the model has no object 'vocab'");
     for (const auto& [spelled, value] : model["vocab"].items()) {
         PB_TRY(const TokenId id, read_token_id(value, spelled));
         PB_CHECK(vocabulary.add(spelled, id));
@@ -62,7 +63,7 @@ Result<TokenId> read_unknown(const json& model, const Vocabulary& vocabulary, co
     const json unk = given.is_null() && default_name ? json(default_name) : given;
     if (unk.is_null()) return kNoToken;
     const auto id = vocabulary.find(text_or(unk, ""));
-    if (!id) return fail("model: unk_token " + shown(unk) + " is not in the vocabulary");
+    if (!id) return invalid("model: unk_token " + shown(unk) + " is not in the vocabulary");
     return *id;
 }
 
@@ -90,7 +91,7 @@ Result<Model> read_affix_bpe(const json& model, const std::vector<MergePair>& me
                              const std::string& prefix, const std::string& suffix) {
     AffixBpe::Parts parts;
     for (const std::string& affix : {prefix, suffix})
-        if (affix.size() > kMaxTokenBytes) return fail("model: a prefix or suffix of subwords is too long");
+        if (affix.size() > kMaxTokenBytes) return invalid("model: a prefix or suffix of subwords is too long");
     parts.continuing_prefix = prefix;
     parts.end_suffix = suffix;
     PB_TRY(parts.merges, read_merge_table(vocabulary, merges, prefix));
@@ -106,18 +107,19 @@ Result<Model> read_affix_bpe(const json& model, const std::vector<MergePair>& me
 }
 
 Result<Model> read_bpe(const json& model, Alphabet alphabet, Vocabulary& vocabulary) {
-    if (!member(model, "merges").is_array()) return fail("the model has no list 'merges'");
+    if (!member(model, "merges").is_array()) return invalid("the model has no list 'merges'");
     if (const json& dropout = member(model, "dropout"); dropout.is_number() && dropout != 0)
-        return fail("model: dropout " + dropout.dump() + " is not supported, encoding would be random");
+        return unsupported("model: dropout " + dropout.dump() + " is not supported, encoding would be random");
     PB_CHECK(read_vocabulary(model, vocabulary));
     PB_TRY(const auto merges, read_merges(model["merges"]));
     const std::string prefix = text_or(member(model, "continuing_subword_prefix"), "");
     const std::string suffix = text_or(member(model, "end_of_word_suffix"), "");
     if (!prefix.empty() || !suffix.empty()) {
         if (alphabet == Alphabet::kBytes)
-            return fail(std::string("model: ") +
-                        (prefix.empty() ? "end_of_word_suffix '" + suffix : "continuing_subword_prefix '" + prefix) +
-                        "' with a ByteLevel pre_tokenizer is not supported");
+            return unsupported(std::string("model: ") +
+                               (prefix.empty() ? "end_of_word_suffix '" + suffix
+                                               : "continuing_subword_prefix '" + prefix) +
+                               "' with a ByteLevel pre_tokenizer is not supported");
         return read_affix_bpe(model, merges, vocabulary, prefix, suffix);
     }
     if (alphabet == Alphabet::kCharacters) return read_character_bpe(model, merges, vocabulary);
@@ -136,28 +138,28 @@ Result<Model> read_bpe(const json& model, Alphabet alphabet, Vocabulary& vocabul
 Result<Model> read_unigram(const json& model, Alphabet alphabet, Vocabulary& vocabulary) {
     constexpr double kUnknownPenalty = 10; // below the lowest score, as in Hugging Face tokenizers
     if (alphabet == Alphabet::kBytes)
-        return fail("model type 'Unigram' with a ByteLevel pre_tokenizer is not supported");
+        return unsupported("model type 'Unigram' with a ByteLevel pre_tokenizer is not supported");
     const json& list = member(model, "vocab");
-    if (!list.is_array() || list.empty()) return fail("the model has no list 'vocab'");
+    if (!list.is_array() || list.empty()) return invalid("the model has no list 'vocab'");
     Unigram::Parts parts;
     double lowest = 0;
     size_t bytes = 0;
     for (const json& entry : list) {
         const std::string where = "token " + std::to_string(vocabulary.size());
         if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_number())
-            return fail(where + " is " + shown(entry) + ", not a text and its score");
+            return invalid(where + " is " + shown(entry) + ", not a text and its score");
         const auto score = entry[1].get<double>();
-        if (!(std::abs(score) < 1e9)) return fail(where + " has the score " + shown(entry[1]));
+        if (!(std::abs(score) < 1e9)) return invalid(where + " has the score " + shown(entry[1]));
         const auto id = static_cast<TokenId>(vocabulary.size());
         PB_CHECK(vocabulary.add(entry[0].get<std::string>(), id));
         lowest = id == 0 ? score : std::min(lowest, score);
         if ((bytes += vocabulary.spelled(id).size()) > kMaxPieceBytes)
-            return fail("pieces of more than " + std::to_string(kMaxPieceBytes) + " bytes together");
+            return invalid("pieces of more than " + std::to_string(kMaxPieceBytes) + " bytes together");
         if (!vocabulary.spelled(id).empty()) parts.pieces.push_back({std::string(vocabulary.spelled(id)), id, score});
     }
     const json& unk = member(model, "unk_id");
     if (!unk.is_number_integer() || unk < 0 || unk >= vocabulary.size())
-        return fail("model: unk_id " + shown(unk) + " is no token of the vocabulary");
+        return invalid("model: unk_id " + shown(unk) + " is no token of the vocabulary");
     parts.unk = unk.get<TokenId>();
     parts.unk_score = lowest - kUnknownPenalty;
     PB_TRY(const bool byte_fallback, flag(model, "byte_fallback", false));
@@ -172,14 +174,14 @@ Result<Model> read_wordpiece(const json& model, Vocabulary& vocabulary) {
     for (TokenId id = 0; id < static_cast<TokenId>(vocabulary.size()); ++id) {
         parts.tokens.emplace_back(vocabulary.spelled(id), id);
         if ((bytes += vocabulary.spelled(id).size()) > kMaxPieceBytes)
-            return fail("pieces of more than " + std::to_string(kMaxPieceBytes) + " bytes together");
+            return invalid("pieces of more than " + std::to_string(kMaxPieceBytes) + " bytes together");
     }
     parts.continuing_prefix = text_or(member(model, "continuing_subword_prefix"), "##");
     PB_TRY(parts.unknown, read_unknown(model, vocabulary, "[UNK]"));
     const json& longest = member(model, "max_input_chars_per_word");
     if (!longest.is_null()) {
         if (!longest.is_number_unsigned())
-            return fail("model: max_input_chars_per_word " + shown(longest) + " is not a count");
+            return invalid("model: max_input_chars_per_word " + shown(longest) + " is not a count");
         parts.max_characters = longest.get<size_t>();
     }
     return Model(std::make_unique<WordPiece>(std::move(parts)));
@@ -196,15 +198,16 @@ Result<Model> read_wordlevel(const json& model, Vocabulary& vocabulary) {
 }  // namespace
 
 Result<Model> read_model(const json& model, Alphabet alphabet, Vocabulary& vocabulary) {
-    if (!model.is_object()) return fail("there is no 'model'");
+    if (!model.is_object()) return invalid("there is no 'model'");
     // Old files have no type.
     const std::string type = text_or(member(model, "type"), member(model, "vocab").is_array() ? "Unigram" : "BPE");
     if (type == "BPE") return read_bpe(model, alphabet, vocabulary);
     if (type == "Unigram") return read_unigram(model, alphabet, vocabulary);
     if (type != "WordPiece" && type != "WordLevel")
-        return fail("model type '" + type + "' is not supported (supported: BPE, Unigram, WordLevel, WordPiece)");
+        return unsupported("model type '" + type +
+                           "' is not supported (supported: BPE, Unigram, WordLevel, WordPiece)");
     if (alphabet == Alphabet::kBytes)
-        return fail("model type '" + type + "' with a ByteLevel pre_tokenizer is not supported");
+        return unsupported("model type '" + type + "' with a ByteLevel pre_tokenizer is not supported");
     return type == "WordPiece" ? read_wordpiece(model, vocabulary) : read_wordlevel(model, vocabulary);
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/refusals.hpp"
 #include "text/characters.hpp"
 #include "text/json_fields.hpp"
 #include "text/pattern_json.hpp"
@@ -16,7 +17,7 @@ using nlohmann::json;
 
 Result<Normalizer> Normalizer::from_json(const json& part) {
     Normalizer out;
-    if (auto added = out.add(part); !added) return fail("normalizer: " + added.error());
+    if (auto added = out.add(part); !added) return prefixed("normalizer", added.failure());
     return out;
 }
 
@@ -26,12 +27,12 @@ Result<> Normalizer::add(const json& part) {
     const std::string type = type_of(part);
     if (type == "Sequence") {
         const json& parts = member(part, "normalizers");
-        if (!parts.is_array()) return fail("Sequence has no list 'normalizers'");
+        if (!parts.is_array()) return invalid("Sequence has no list 'normalizers'");
         for (const json& each : parts) PB_CHECK(add(each));
         return {};
     }
     PB_TRY(Step step, read_step(part, type));
-    if (steps_.size() == kMaxSteps) return fail("more than " + std::to_string(kMaxSteps) + " steps");
+    if (steps_.size() == kMaxSteps) return invalid("more than " + std::to_string(kMaxSteps) + " steps");
     steps_.push_back(std::move(step));
     return {};
 }
@@ -50,7 +51,7 @@ Result<Normalizer::Step> Normalizer::read_step(const json& part, const std::stri
     }
     if (type == "Prepend") {
         PB_TRY(const std::string content, needed_text(part, "prepend"));
-        if (content.size() > kMaxTokenBytes) return fail("Prepend: 'prepend' is too long");
+        if (content.size() > kMaxTokenBytes) return invalid("Prepend: 'prepend' is too long");
         return Step(Prepend{content});
     }
     if (type == "Replace") {
@@ -74,9 +75,9 @@ Result<Normalizer::Step> Normalizer::read_step(const json& part, const std::stri
         PB_TRY(bert.strips_accents, flag(part, "strip_accents", bert.lowercase));
         return Step(bert);
     }
-    return fail("type '" + type +
-                "' is not supported (supported: BertNormalizer, Lowercase, NFC, NFD, NFKC, NFKD, Nmt, Precompiled, "
-                "Prepend, Replace, Sequence, Strip, StripAccents)");
+    return unsupported("type '" + type +
+                       "' is not supported (supported: BertNormalizer, Lowercase, NFC, NFD, NFKC, NFKD, Nmt, "
+                       "Precompiled, Prepend, Replace, Sequence, Strip, StripAccents)");
 }
 
 // A step on a text: the result, in `out` where it differs. Nothing: the step cannot be done.

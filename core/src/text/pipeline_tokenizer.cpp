@@ -1,5 +1,6 @@
 #include "text/pipeline_tokenizer.hpp"
 
+#include "base/refusals.hpp"
 #include "text/utf8.hpp"
 
 namespace patchbay::text {
@@ -14,7 +15,7 @@ Result<> PipelineTokenizer::Parts::add(std::vector<AddedToken> added) {
     size_t bytes = 0;
     for (AddedToken& token : added) {
         if ((bytes += token.content.size()) > kMaxBytes)
-            return fail("added tokens of more than " + std::to_string(kMaxBytes) + " bytes together");
+            return invalid("added tokens of more than " + std::to_string(kMaxBytes) + " bytes together");
         PB_CHECK(
             vocabulary.add_added(token.content, token.id, token.special ? TokenKind::kSpecial : TokenKind::kAdded));
         std::string storage;
@@ -29,7 +30,7 @@ Result<std::shared_ptr<const Tokenizer>> PipelineTokenizer::create(Parts parts) 
     for (const auto* ids : {&parts.prefix, &parts.suffix})
         for (const TokenId id : *ids)
             if (vocabulary.kind(id) == TokenKind::kUnused)
-                return fail("post_processor: id " + std::to_string(id) + " is not in the vocabulary");
+                return invalid("post_processor: id " + std::to_string(id) + " is not in the vocabulary");
     for (TokenId id = 0; id < static_cast<TokenId>(vocabulary.size()); ++id) {
         const TokenKind kind = vocabulary.kind(id);
         if (kind == TokenKind::kUnused) continue;
@@ -38,8 +39,8 @@ Result<std::shared_ptr<const Tokenizer>> PipelineTokenizer::create(Parts parts) 
         const bool own = parts.decoder.byte_level() && kind != TokenKind::kVocabulary;
         const std::string bytes = own ? spelled : parts.decoder.token_bytes(spelled, Decoder::Place::kLater);
         if (bytes.size() > Decoder::kMaxBytes)
-            return fail("token " + std::to_string(id) + " ('" + spelled.substr(0, 40) + "') stands for more than " +
-                        std::to_string(Decoder::kMaxBytes) + " bytes");
+            return invalid("token " + std::to_string(id) + " ('" + spelled.substr(0, 40) + "') stands for more than " +
+                           std::to_string(Decoder::kMaxBytes) + " bytes");
         vocabulary.set_bytes(id, bytes);
     }
     return std::shared_ptr<const Tokenizer>(new PipelineTokenizer(std::move(parts)));

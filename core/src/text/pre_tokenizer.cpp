@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/refusals.hpp"
 #include "text/byte_alphabet.hpp"
 #include "text/characters.hpp"
 #include "text/json_fields.hpp"
@@ -28,7 +29,8 @@ Result<Behavior> read_behavior(const json& part, std::optional<Behavior> default
     if (given.is_null() && default_value) return *default_value;
     for (const auto& [name, behavior] : kBehaviors)
         if (given == name) return behavior;
-    return fail(type_of(part) + ": behavior " + (given.is_null() ? "(none)" : shown(given)) + " is not supported");
+    return unsupported(type_of(part) + ": behavior " + (given.is_null() ? "(none)" : shown(given)) +
+                       " is not supported");
 }
 
 // The pre-tokenizers that only cut.
@@ -52,16 +54,16 @@ Result<Splitter> read_splitter(const json& part, const std::string& type) {
     }
     if (type == "CharDelimiterSplit") {
         PB_TRY(std::string delimiter, needed_text(part, "delimiter"));
-        if (delimiter.empty()) return fail("CharDelimiterSplit: 'delimiter' is empty");
+        if (delimiter.empty()) return invalid("CharDelimiterSplit: 'delimiter' is empty");
         return Splitter(std::move(delimiter), Behavior::kRemoved);
     }
     if (type == "Whitespace") {
         PB_TRY(Regex regex, Regex::compile(kWordsAndSigns));
         return Splitter(std::move(regex), Behavior::kRemoved, Takes::kGaps);
     }
-    return fail("type '" + type +
-                "' is not supported (supported: BertPreTokenizer, ByteLevel, CharDelimiterSplit, Digits, Metaspace, "
-                "Punctuation, Sequence, Split, Whitespace, WhitespaceSplit)");
+    return unsupported("type '" + type +
+                       "' is not supported (supported: BertPreTokenizer, ByteLevel, CharDelimiterSplit, Digits, "
+                       "Metaspace, Punctuation, Sequence, Split, Whitespace, WhitespaceSplit)");
 }
 
 }  // namespace
@@ -73,35 +75,35 @@ Result<PrefixScheme> read_prefix_scheme(const json& part) {
     if (scheme == "always") return PrefixScheme::kAlways;
     if (scheme == "first") return PrefixScheme::kFirst;
     if (scheme == "never") return PrefixScheme::kNever;
-    return fail("prepend_scheme " + shown(scheme) + " is not supported (supported: always, first, never)");
+    return unsupported("prepend_scheme " + shown(scheme) + " is not supported (supported: always, first, never)");
 }
 
 Result<std::string> read_replacement(const json& part) {
     const std::string out = text_or(member(part, "replacement"), "\u2581");
     if (out.empty() || character_length(out[0]) != out.size())
-        return fail("replacement " + shown(out) + " is not one character");
+        return invalid("replacement " + shown(out) + " is not one character");
     return out;
 }
 
 Result<PreTokenizer> PreTokenizer::from_json(const json& part) {
     PreTokenizer out;
     if (part.is_null()) return out;
-    if (auto added = out.add(part); !added) return fail("pre_tokenizer: " + added.error());
+    if (auto added = out.add(part); !added) return prefixed("pre_tokenizer", added.failure());
     return out;
 }
 
 Result<> PreTokenizer::add(const json& part) {
     constexpr size_t kMaxSteps = 32; // each is a pass over the text
-    if (steps_.size() > kMaxSteps) return fail("more than " + std::to_string(kMaxSteps) + " steps");
+    if (steps_.size() > kMaxSteps) return invalid("more than " + std::to_string(kMaxSteps) + " steps");
     const std::string type = type_of(part);
     if (type == "Sequence") {
         const json& parts = member(part, "pretokenizers");
-        if (!parts.is_array()) return fail("Sequence has no list 'pretokenizers'");
+        if (!parts.is_array()) return invalid("Sequence has no list 'pretokenizers'");
         for (const json& each : parts) PB_CHECK(add(each));
         return {};
     }
     if (byte_level_ && (type == "ByteLevel" || type == "Metaspace"))
-        return fail(type + " after ByteLevel is not supported");
+        return unsupported(type + " after ByteLevel is not supported");
     if (type == "ByteLevel") return add_byte_level(part);
     if (type == "BertPreTokenizer") { // white space parts words, and each sign is a word
         PB_CHECK(add({{"type", "WhitespaceSplit"}}));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/refusals.hpp"
 #include "text/character_class.hpp"
 #include "text/characters.hpp"
 
@@ -26,7 +27,7 @@ std::string property_of(std::string_view name) {
 // Oniguruma's pattern in PCRE2's syntax. \s is Unicode's White_Space in one and a little more in the other.
 Result<std::string> translate(std::string_view pattern) {
     const auto refuse = [&](const std::string& what) {
-        return fail("pattern '" + std::string(pattern) + "': " + what + " is not supported");
+        return unsupported("pattern '" + std::string(pattern) + "': " + what + " is not supported");
     };
     std::string out;
     bool in_class = false;
@@ -118,8 +119,8 @@ Regex::Scratch Regex::scratch() const {
 Result<Regex> Regex::compile(const std::string& pattern) {
     constexpr size_t kMaxPattern = 16384;
     if (pattern.size() > kMaxPattern)
-        return fail("a pattern of " + std::to_string(pattern.size()) + " bytes is longer than " +
-                    std::to_string(kMaxPattern));
+        return invalid("a pattern of " + std::to_string(pattern.size()) + " bytes is longer than " +
+                       std::to_string(kMaxPattern));
     PB_TRY(const std::string source, translate(pattern));
     // Ruby's ^ and $ are of lines.
     constexpr uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
@@ -133,8 +134,8 @@ Result<Regex> Regex::compile(const std::string& pattern) {
         if (!*code) {
             PCRE2_UCHAR text[160] = {};
             pcre2_get_error_message(error, text, sizeof text);
-            return fail("pattern '" + pattern + "' does not compile: " + reinterpret_cast<const char*>(text) +
-                        " (near character " + std::to_string(at) + ")");
+            return invalid("pattern '" + pattern + "' does not compile: " + reinterpret_cast<const char*>(text) +
+                           " (near character " + std::to_string(at) + ")");
         }
         pcre2_jit_compile(code->get(),
                           PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD); // where it fails, the interpreter matches

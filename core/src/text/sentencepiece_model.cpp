@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/refusals.hpp"
 #include "text/utf8.hpp"
 #include "text/vocabulary.hpp"
 
@@ -47,15 +48,15 @@ class Message {
                 return out;
             }
             default:
-                return fail("a field of the wire type " + std::to_string(tag & 7));
+                return invalid("a field of the wire type " + std::to_string(tag & 7));
         }
     }
 
   private:
     Result<std::string_view> take(uint64_t size) {
         if (size > left_.size())
-            return fail("a field of " + std::to_string(size) + " bytes where " + std::to_string(left_.size()) +
-                        " are left");
+            return invalid("a field of " + std::to_string(size) + " bytes where " + std::to_string(left_.size()) +
+                           " are left");
         const std::string_view out = left_.substr(0, size);
         left_.remove_prefix(size);
         return out;
@@ -69,7 +70,7 @@ class Message {
             out |= uint64_t{bits & 0x7Fu} << shift;
             if (bits < 0x80) return out;
         }
-        return fail("a number of more than 64 bits");
+        return invalid("a number of more than 64 bits");
     }
 
     std::string_view left_;
@@ -83,13 +84,14 @@ Result<SentencePieceModel::Piece> read_piece(std::string_view bytes) {
         if (field.number == 2 && field.wire == Field::Wire::kFour)
             out.score = std::bit_cast<float>(static_cast<uint32_t>(field.value));
         if (field.number == 3 && field.wire == Field::Wire::kVarint) {
-            if (field.value < 1 || field.value > 6) return fail("kind " + std::to_string(field.value) + " is unknown");
+            if (field.value < 1 || field.value > 6)
+                return invalid("kind " + std::to_string(field.value) + " is unknown");
             out.kind = static_cast<SentencePieceModel::PieceKind>(field.value);
         }
     }
-    if (out.text.empty()) return fail("it is empty");
-    if (valid_prefix(out.text) != out.text.size()) return fail("it is not UTF-8");
-    if (!std::isfinite(out.score)) return fail("its score is not finite");
+    if (out.text.empty()) return invalid("it is empty");
+    if (valid_prefix(out.text) != out.text.size()) return invalid("it is not UTF-8");
+    if (!std::isfinite(out.score)) return invalid("its score is not finite");
     return out;
 }
 
@@ -99,11 +101,11 @@ Result<> read_trainer(std::string_view bytes, SentencePieceModel& out) {
         if (field.wire != Field::Wire::kVarint) continue;
         if (field.number == 3) {
             if (field.value != 1 && field.value != 2)
-                return fail("model type " + std::to_string(field.value) +
-                            " is not supported (supported: 1, Unigram; 2, BPE)");
+                return unsupported("model type " + std::to_string(field.value) +
+                                   " is not supported (supported: 1, Unigram; 2, BPE)");
             out.kind = static_cast<SentencePieceModel::Kind>(field.value);
         }
-        if (field.number == 24 && field.value != 0) return fail("treat_whitespace_as_suffix is not supported");
+        if (field.number == 24 && field.value != 0) return unsupported("treat_whitespace_as_suffix is not supported");
         if (field.number == 35) out.byte_fallback = field.value != 0;
         if (field.number == 42) out.eos_id = static_cast<int32_t>(field.value);
     }
@@ -129,15 +131,15 @@ Result<SentencePieceModel> read_model(std::string_view file) {
         if (field.wire != Field::Wire::kBytes) continue;
         if (field.number == 1) {
             auto piece = read_piece(field.bytes);
-            if (!piece) return fail("piece " + std::to_string(out.pieces.size()) + ": " + piece.error());
+            if (!piece) return prefixed("piece " + std::to_string(out.pieces.size()), piece.failure());
             if (out.pieces.size() > static_cast<size_t>(kMaxTokenId))
-                return fail("more than " + std::to_string(kMaxTokenId) + " pieces");
+                return invalid("more than " + std::to_string(kMaxTokenId) + " pieces");
             out.pieces.push_back(*std::move(piece));
         }
         if (field.number == 2) PB_CHECK(read_trainer(field.bytes, out));
         if (field.number == 3) PB_CHECK(read_normalizer(field.bytes, out));
     }
-    if (out.pieces.empty()) return fail("there are no pieces");
+    if (out.pieces.empty()) return invalid("there are no pieces");
     return out;
 }
 
@@ -145,7 +147,7 @@ Result<SentencePieceModel> read_model(std::string_view file) {
 
 Result<SentencePieceModel> parse_sentencepiece(std::string_view file) {
     auto out = read_model(file);
-    if (!out) return fail("no SentencePiece model that can be read: " + out.error());
+    if (!out) return prefixed("no SentencePiece model that can be read", out.failure());
     return out;
 }
 

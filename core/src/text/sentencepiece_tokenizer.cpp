@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/refusals.hpp"
 #include "text/character_bpe.hpp"
 #include "text/characters.hpp"
 #include "text/json_fields.hpp"
@@ -23,7 +24,7 @@ using Piece = SentencePieceModel::Piece;
 Result<TokenId> find_unknown(const SentencePieceModel& model) {
     const auto unknown = [](const Piece& piece) { return piece.kind == Kind::kUnknown; };
     const auto at = std::find_if(model.pieces.begin(), model.pieces.end(), unknown);
-    if (at == model.pieces.end()) return fail("no piece stands for the unknown");
+    if (at == model.pieces.end()) return invalid("no piece stands for the unknown");
     return static_cast<TokenId>(at - model.pieces.begin());
 }
 
@@ -32,7 +33,7 @@ Result<std::optional<ByteTokens>> find_bytes(const SentencePieceModel& model, co
     ByteTokens out = byte_tokens(vocabulary);
     for (size_t b = 0; b < out.size(); ++b)
         if (out[b] == kNoToken || model.pieces[static_cast<size_t>(out[b])].kind != Kind::kByte)
-            return fail("byte_fallback is set, but no piece stands for the byte " + std::to_string(b));
+            return invalid("byte_fallback is set, but no piece stands for the byte " + std::to_string(b));
     return std::optional(out);
 }
 
@@ -87,8 +88,8 @@ class BpePairs {
         for (size_t id = 0; id < model.pieces.size(); ++id) {
             const Piece& piece = model.pieces[id];
             if (piece.kind == Kind::kUnused)
-                return fail("piece " + std::to_string(id) +
-                            " is of the kind 'unused', which is not supported with BPE");
+                return unsupported("piece " + std::to_string(id) +
+                                   " is of the kind 'unused', which is not supported with BPE");
             if (!counts(piece)) continue;
             out.tokens.emplace_back(piece.text, static_cast<TokenId>(id));
             const std::string_view text = piece.text;
@@ -199,7 +200,7 @@ Result<std::shared_ptr<const Tokenizer>> build(const SentencePieceModel& model, 
         bytes += piece.text.size();
     }
     if (bytes > kMaxBytes)
-        return fail("pieces of " + std::to_string(bytes) + " bytes are more than " + std::to_string(kMaxBytes));
+        return invalid("pieces of " + std::to_string(bytes) + " bytes are more than " + std::to_string(kMaxBytes));
     PB_TRY(Model subwords, build_model(model, vocabulary));
     PB_TRY(Normalizer normalizer, build_normalizer(model, config));
     PB_TRY(PreTokenizer pre_tokenizer, PreTokenizer::from_json(nullptr));
@@ -229,7 +230,7 @@ Result<std::shared_ptr<const Tokenizer>> build(const SentencePieceModel& model, 
 Result<std::shared_ptr<const Tokenizer>> sentencepiece_tokenizer(const SentencePieceModel& model, json config,
                                                                  const std::string& where) {
     auto built = build(model, std::move(config));
-    if (!built) return fail("the tokenizer of " + where + ": " + built.error());
+    if (!built) return prefixed("the tokenizer of " + where, built.failure());
     return built;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/numbers.hpp"
+#include "base/refusals.hpp"
 #include "text/bpe.hpp"
 #include "text/byte_alphabet.hpp"
 #include "text/json_fields.hpp"
@@ -150,11 +151,11 @@ Result<Scheme> scheme_of(size_t base, const json& config, const std::string& nam
         if (base == kLlama3) return llama3(static_cast<TokenId>(base));
         if (base == kLlama4) return llama4(static_cast<TokenId>(base));
     }
-    return fail("a rank file of " + std::to_string(base) + " tokens" +
-                (type.empty() ? "" : " and the class '" + type + "'") +
-                " does not say how text is split (supported: Llama 3, of 128000 tokens; Llama 4, of 200000; "
-                "TikTokenTokenizer, of Kimi; r50k_base, p50k_base, cl100k_base and o200k_base, named .tiktoken): add "
-                "the tokenizer.json of the model's Hugging Face folder");
+    return unsupported("a rank file of " + std::to_string(base) + " tokens" +
+                       (type.empty() ? "" : " and the class '" + type + "'") +
+                       " does not say how text is split (supported: Llama 3, of 128000 tokens; Llama 4, of 200000; "
+                       "TikTokenTokenizer, of Kimi; r50k_base, p50k_base, cl100k_base and o200k_base, named "
+                       ".tiktoken): add the tokenizer.json of the model's Hugging Face folder");
 }
 
 Result<std::shared_ptr<const Tokenizer>> build(std::string_view file, const json& config, const std::string& name) {
@@ -199,7 +200,9 @@ Result<std::vector<std::string>> parse_tiktoken(std::string_view file) {
         file.remove_prefix(std::min(end + 1, file.size()));
         if (line.ends_with('\r')) line.remove_suffix(1);
         if (line.empty()) continue;
-        const auto bad = [&](const std::string& what) { return fail("line " + std::to_string(number) + ": " + what); };
+        const auto bad = [&](const std::string& what) {
+            return invalid("line " + std::to_string(number) + ": " + what);
+        };
         const size_t space = std::min(line.find(' '), line.size());
         const auto token = from_base64(line.substr(0, space));
         const std::string_view rank = line.substr(std::min(space + 1, line.size()));
@@ -220,7 +223,7 @@ Result<std::vector<std::string>> parse_tiktoken(std::string_view file) {
 Result<std::shared_ptr<const Tokenizer>> tiktoken_tokenizer(std::string_view file, const json& config,
                                                             const std::string& name, const std::string& where) {
     auto built = build(file, config, name);
-    if (!built) return fail("the tokenizer of " + where + ": " + built.error());
+    if (!built) return prefixed("the tokenizer of " + where, built.failure());
     return built;
 }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_file.hpp"
+#include "base/refusals.hpp"
 #include "text/sentencepiece_tokenizer.hpp"
 #include "text/tiktoken.hpp"
 #include "text/tokenizer_json.hpp"
@@ -18,7 +19,7 @@ Result<json> read_optional(const fs::path& file) {
     std::error_code error;
     if (!fs::exists(file, error)) return json::object();
     PB_TRY(json value, read_json_file(file));
-    if (!value.is_object()) return fail(file.string() + " is not a JSON object");
+    if (!value.is_object()) return invalid(file.string() + " is not a JSON object");
     return value;
 }
 
@@ -36,7 +37,7 @@ Result<std::shared_ptr<const Tokenizer>> load_model_file(const fs::path& file, j
     PB_TRY(const std::string bytes, read_whole_file(file, JsonLimits{}.bytes));
     if (is_tiktoken(bytes)) return tiktoken_tokenizer(bytes, config, file.filename().string(), file.string());
     auto model = parse_sentencepiece(bytes);
-    if (!model) return fail(file.string() + ": " + model.error());
+    if (!model) return prefixed(file.string(), model.failure());
     return sentencepiece_tokenizer(*model, std::move(config), file.parent_path().string());
 }
 
@@ -48,8 +49,8 @@ Result<fs::path> main_file(const fs::path& folder) {
     if (has("vocab.json") && has("merges.txt")) return folder / "vocab.json";
     for (const char* name : {"tokenizer.model", "tiktoken.model"})
         if (has(name)) return folder / name;
-    return fail("no tokenizer.json in " + folder.string() +
-                ", and neither vocab.json with merges.txt nor tokenizer.model");
+    return not_found("no tokenizer.json in " + folder.string() +
+                     ", and neither vocab.json with merges.txt nor tokenizer.model");
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const fs::path& given) 
     if (fs::is_directory(given, error)) {
         PB_TRY(file, main_file(given));
     } else if (!fs::exists(given, error)) {
-        return fail("no tokenizer folder " + given.string());
+        return not_found("no tokenizer folder " + given.string());
     }
     const fs::path folder = file.parent_path(), name = file.filename();
     PB_TRY(json config, read_optional(folder / "tokenizer_config.json"));

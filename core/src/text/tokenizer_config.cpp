@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/numbers.hpp"
+#include "base/refusals.hpp"
 #include "text/json_fields.hpp"
 #include "text/post_processor.hpp"
 
@@ -28,8 +29,8 @@ Result<> apply_flag(const json& config, const std::string& which, std::vector<To
     if (!wanted.is_boolean()) return {};
     const auto token = named_token(config, which.c_str(), vocabulary);
     if (wanted.get<bool>() && !token)
-        return fail("tokenizer_config.json: add_" + which + " is true, but there is no " + which +
-                    " of the vocabulary");
+        return invalid("tokenizer_config.json: add_" + which + " is true, but there is no " + which +
+                       " of the vocabulary");
     const bool has = token && !ids.empty() && (front ? ids.front() : ids.back()) == *token;
     const auto place = front ? ids.begin() : ids.end();
     if (wanted.get<bool>() && !has) ids.insert(place, *token);
@@ -75,11 +76,11 @@ class AddedIndex { // of a list, by content
 Result<std::vector<AddedToken>> read_added_tokens(const json& list) {
     std::vector<AddedToken> out;
     if (list.is_null()) return out;
-    if (!list.is_array()) return fail("'added_tokens' is not a list");
+    if (!list.is_array()) return invalid("'added_tokens' is not a list");
     for (const json& entry : list) {
         AddedToken token;
         token.content = text_or(member(entry, "content"), "");
-        if (token.content.empty()) return fail("added token " + std::to_string(out.size()) + " has no 'content'");
+        if (token.content.empty()) return invalid("added token " + std::to_string(out.size()) + " has no 'content'");
         PB_TRY(token.id, read_token_id(member(entry, "id"), token.content));
         token.special = is_true(member(entry, "special"));
         token.single_word = is_true(member(entry, "single_word"));
@@ -98,7 +99,8 @@ Result<json> listed_added_tokens(const json& config) {
     for (const auto& [key, entry] : listed.items()) {
         const auto id = parse_number<int>(key);
         if (!id || !entry.is_object())
-            return fail("tokenizer_config.json: added_tokens_decoder has the entry '" + key + "', which is no token");
+            return invalid("tokenizer_config.json: added_tokens_decoder has the entry '" + key +
+                           "', which is no token");
         out.push_back(entry);
         out.back()["id"] = *id;
     }

@@ -24,7 +24,7 @@ Result<std::shared_ptr<const Tokenizer>> build(const json& tokenizer, const json
     PB_CHECK(add_listed_tokens(config, vocabulary, added));
     add_named_tokens(config, vocabulary, added);
     auto surround = read_post_processor(member(tokenizer, "post_processor"));
-    if (!surround) return fail("post_processor: " + surround.error());
+    if (!surround) return prefixed("post_processor", surround.failure());
     PipelineTokenizer::Parts parts{std::move(vocabulary),      std::move(model),   std::move(normalizer),
                                    std::move(pre_tokenizer),   std::move(decoder), std::move(surround->prefix),
                                    std::move(surround->suffix)};
@@ -38,7 +38,7 @@ Result<std::shared_ptr<const Tokenizer>> build(const json& tokenizer, const json
 Result<std::shared_ptr<const Tokenizer>> tokenizer_from_json(const json& tokenizer, const json& config,
                                                              const std::string& where) {
     auto built = build(tokenizer, config);
-    if (!built) return fail("the tokenizer of " + where + ": " + built.error());
+    if (!built) return prefixed("the tokenizer of " + where, built.failure());
     return built;
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_file.hpp"
+#include "base/refusals.hpp"
 #include "text/json_fields.hpp"
 #include "text/known_patterns.hpp"
 #include "text/tokenizer_config.hpp"
@@ -31,8 +32,8 @@ Result<json> read_vocab_and_merges(const std::filesystem::path& folder, const js
     const std::string name = text_or(member(config, "tokenizer_class"), "");
     const bool qwen2 = name == "Qwen2Tokenizer" || name == "Qwen2TokenizerFast";
     if (!qwen2 && name != "GPT2Tokenizer" && name != "GPT2TokenizerFast")
-        return fail("the tokenizer of " + folder.string() + " has no tokenizer.json, and its class '" + name +
-                    "' does not say how text is split (supported without one: GPT2Tokenizer, Qwen2Tokenizer)");
+        return unsupported("the tokenizer of " + folder.string() + " has no tokenizer.json, and its class '" + name +
+                           "' does not say how text is split (supported without one: GPT2Tokenizer, Qwen2Tokenizer)");
     PB_TRY(json vocab, read_json_file(folder / "vocab.json"));
     PB_TRY(const std::string merges, read_whole_file(folder / "merges.txt", JsonLimits{}.bytes));
     PB_TRY(json added, listed_added_tokens(config));

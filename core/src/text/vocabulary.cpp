@@ -1,14 +1,16 @@
 #include "text/vocabulary.hpp"
 
+#include "base/refusals.hpp"
+
 namespace patchbay::text {
 
 Result<Vocabulary::Entry*> Vocabulary::entry(const std::string& name, TokenId id) {
     if (id < 0 || id > kMaxTokenId)
-        return fail("token '" + name + "' has id " + std::to_string(id) + "; ids go from 0 to " +
-                    std::to_string(kMaxTokenId));
+        return invalid("token '" + name + "' has id " + std::to_string(id) + "; ids go from 0 to " +
+                       std::to_string(kMaxTokenId));
     if (name.size() > kMaxTokenBytes)
-        return fail("token " + std::to_string(id) + " of " + std::to_string(name.size()) + " bytes is longer than " +
-                    std::to_string(kMaxTokenBytes));
+        return invalid("token " + std::to_string(id) + " of " + std::to_string(name.size()) + " bytes is longer than " +
+                       std::to_string(kMaxTokenBytes));
     if (static_cast<size_t>(id) >= entries_.size()) entries_.resize(static_cast<size_t>(id) + 1);
     return &entries_[static_cast<size_t>(id)];
 }
@@ -22,11 +24,11 @@ Vocabulary::Text Vocabulary::keep(std::string_view text) {
 Result<> Vocabulary::add(const std::string& spelled, TokenId id) {
     PB_TRY(Entry * at, entry(spelled, id));
     if (at->kind != TokenKind::kUnused)
-        return fail("tokens '" + spelled + "' and '" + std::string(this->spelled(id)) + "' have the same id " +
-                    std::to_string(id));
+        return invalid("tokens '" + spelled + "' and '" + std::string(this->spelled(id)) + "' have the same id " +
+                       std::to_string(id));
     if (!ids_.emplace(spelled, id).second)
-        return fail("token '" + spelled + "' has the ids " + std::to_string(*find(spelled)) + " and " +
-                    std::to_string(id));
+        return invalid("token '" + spelled + "' has the ids " + std::to_string(*find(spelled)) + " and " +
+                       std::to_string(id));
     *at = {keep(spelled), {}, TokenKind::kVocabulary};
     return {};
 }
@@ -35,11 +37,11 @@ Result<> Vocabulary::add_added(const std::string& content, TokenId id, TokenKind
     PB_TRY(Entry * at, entry(content, id));
     const auto found = find(content);
     if (found && *found != id)
-        return fail("added token '" + content + "' has id " + std::to_string(id) + ", but the vocabulary gives it " +
-                    std::to_string(*found));
+        return invalid("added token '" + content + "' has id " + std::to_string(id) + ", but the vocabulary gives it " +
+                       std::to_string(*found));
     if (!found && at->kind != TokenKind::kUnused)
-        return fail("added token '" + content + "' has id " + std::to_string(id) + ", which is that of '" +
-                    std::string(spelled(id)) + "'");
+        return invalid("added token '" + content + "' has id " + std::to_string(id) + ", which is that of '" +
+                       std::string(spelled(id)) + "'");
     *at = {keep(content), {}, kind};
     ids_.insert_or_assign(content, id);
     return {};

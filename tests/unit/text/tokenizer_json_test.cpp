@@ -20,6 +20,25 @@ json added(int id, const std::string& content, const json& flags = json::object(
     return out;
 }
 
+TEST(Tokenizer, says_by_code_what_is_wrong_and_what_is_not_supported) {
+    const std::pair<const char*, StatusCode> cases[] = {
+        {R"({"model": 3})", StatusCode::kInvalid},
+        {R"({"model": {"type": "BPE", "vocab": {"a": 0}}})", StatusCode::kInvalid},
+        {R"({"model": {"type": "BPE", "vocab": {"a": -1}, "merges": []}})", StatusCode::kInvalid},
+        {R"({"model": {"type": "Rhyme", "vocab": {"a": 0}}})", StatusCode::kUnsupported},
+        {R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, "decoder": {"type": "Rhyme"}})",
+         StatusCode::kUnsupported},
+        {R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, "normalizer": {"type": "Sequence"}})",
+         StatusCode::kInvalid}};
+    for (const auto& [text, code] : cases) {
+        const auto t = tokenizer_from_json(json::parse(text), json::object(), "folder");
+        ASSERT_FALSE(t) << text;
+        EXPECT_EQ(t.code(), code) << t.error();
+    }
+    EXPECT_EQ(Tokenizer::load("/no/such/folder").code(), StatusCode::kNotFound);
+    EXPECT_EQ(Tokenizer::load("/proc/self").code(), StatusCode::kNotFound) << "a folder without a tokenizer";
+}
+
 TEST(Tokenizer, finds_added_tokens_leftmost_and_longest) {
     const auto t = built(with_added(byte_tokenizer(), {added(300, "<a>"), added(301, "<a><b>"), added(302, "b>x")}));
     EXPECT_THAT(t->encode("<a><b>x<a>"), ElementsAre(301, 'x', 300));
