@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/refusals.hpp"
 #include "grammar/nfa.hpp"
 
 namespace patchbay::grammar {
@@ -18,7 +19,7 @@ class AutomatonBuilder {
         PB_CHECK(reach_ends(callers, Bytes::kStop));
         PB_CHECK(refuse_left_recursion());
         PB_TRY(productive_, reach_ends(callers, Bytes::kPass));
-        if (!productive_[number_.at(root)]) return fail("nothing matches: there is no text that ends");
+        if (!productive_[number_.at(root)]) return invalid("nothing matches: there is no text that ends");
         return assemble();
     }
 
@@ -46,7 +47,7 @@ class AutomatonBuilder {
         for (size_t i = 0; i < order_.size(); ++i) {
             const RuleId r = order_[i];
             const ExprId e = r < rules_.rule_count() ? rules_.body(r) : bodies[r - rules_.rule_count()];
-            if (e == Rules::kUndefined) return fail("rule '" + rules_.name(r) + "' is not defined");
+            if (e == Rules::kUndefined) return invalid("rule '" + rules_.name(r) + "' is not defined");
             PB_TRY(Nfa nfa, Nfa::of(rules_, e, hoist, work_));
             PB_TRY(RuleBody body, nfa.body(Nfa::Size::kBudgeted, work_));
             for (RuleBody::State& s : body.states)
@@ -56,7 +57,7 @@ class AutomatonBuilder {
                 }
             states += body.states.size();
             if (states > Automaton::kMaxStates)
-                return fail("the grammar has more than " + std::to_string(Automaton::kMaxStates) + " states");
+                return invalid("the grammar has more than " + std::to_string(Automaton::kMaxStates) + " states");
             bodies_.push_back(std::move(body));
         }
         return {};
@@ -126,7 +127,7 @@ class AutomatonBuilder {
                     continue;
                 }
                 const uint32_t to = first[r][next++];
-                if (marks[to] == Mark::kOpen) return fail(left_recursion(path, to));
+                if (marks[to] == Mark::kOpen) return invalid(left_recursion(path, to));
                 if (marks[to] == Mark::kNew) path.emplace_back(to, 0);
             }
         }
@@ -220,7 +221,7 @@ class AutomatonBuilder {
 };
 
 Result<Automaton> Automaton::compile(const Rules& rules, RuleId root, Work& work) {
-    if (!rules.fault().empty()) return fail(rules.fault());
+    if (!rules.fault().empty()) return invalid(rules.fault());
     return AutomatonBuilder(rules, work).build(root);
 }
 

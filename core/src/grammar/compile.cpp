@@ -3,6 +3,7 @@
 #include <exception>
 #include <iterator>
 
+#include "base/refusals.hpp"
 #include "grammar/ebnf.hpp"
 #include "grammar/json_schema.hpp"
 #include "grammar/lark.hpp"
@@ -16,14 +17,14 @@ Result<ExprId> choice_of(Rules& rules, const std::vector<std::string>& texts) {
     size_t bytes = 0;
     std::vector<ExprId> parts;
     for (const std::string& text : texts) {
-        if (text.empty()) return fail("choice: an empty text");
+        if (text.empty()) return invalid("choice: an empty text");
         bytes += text.size();
         parts.push_back(rules.bytes(text));
     }
     if (texts.size() > kMaxChoices || bytes > kMaxChoiceBytes)
-        return fail("choice: " + std::to_string(texts.size()) + " texts of " + std::to_string(bytes) +
-                    " bytes, expected at most " + std::to_string(kMaxChoices) + " of " +
-                    std::to_string(kMaxChoiceBytes));
+        return invalid("choice: " + std::to_string(texts.size()) + " texts of " + std::to_string(bytes) +
+                       " bytes, expected at most " + std::to_string(kMaxChoices) + " of " +
+                       std::to_string(kMaxChoiceBytes));
     return rules.choice(std::move(parts));
 }
 
@@ -47,7 +48,7 @@ Result<RuleId> root_of(Rules& rules, const StructuredOutputs& asked, Work& work)
 
 Result<> check_one(const StructuredOutputs& s) {
     if (s.forms() == 1) return {};
-    return fail("got " + std::to_string(s.forms()) + " of " + StructuredOutputs::kForms + ", expected exactly one");
+    return invalid("got " + std::to_string(s.forms()) + " of " + StructuredOutputs::kForms + ", expected exactly one");
 }
 
 std::string key_of(const StructuredOutputs& s) {
@@ -111,7 +112,7 @@ Result<std::shared_ptr<Grammar>> GrammarCache::get(const StructuredOutputs& aske
             return make(asked);
         } catch (const std::exception& e) { // out of memory: waiting callers get the error, the next one tries again
             kept = false;
-            return fail(std::string("the grammar cannot be compiled: ") + e.what());
+            return fail(StatusCode::kExhausted, std::string("the grammar cannot be compiled: ") + e.what());
         }
     }();
     promise.set_value(made);

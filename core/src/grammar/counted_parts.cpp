@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::grammar {
 
 Result<ExprId> counted_parts(Rules& rules, ExprId separator, const std::vector<JoinedPart>& parts, CountRange count,
@@ -12,7 +14,7 @@ Result<ExprId> counted_parts(Rules& rules, ExprId separator, const std::vector<J
     const uint32_t cap = count.max < n ? count.max : std::min(count.min, n);
     if (count.min > n) return rules.nothing();
     if (uint64_t{n} * cap > 10'000)
-        return fail(path + ": too many members or values to count them (" + std::to_string(n) + ")");
+        return invalid(path + ": too many members or values to count them (" + std::to_string(n) + ")");
     std::vector<ExprId> after(cap + 2, rules.nothing()); // by how many there were
     for (uint32_t k = std::min(count.min, cap); k <= cap; ++k) after[k] = rules.empty();
     for (uint32_t i = n; i-- > 0;) {

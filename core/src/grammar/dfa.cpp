@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::grammar {
 namespace {
 
@@ -57,7 +59,7 @@ Result<Dfa> product(const Dfa& a, const Dfa& b, Keep keep, Work& work) {
 Result<> Work::spend(uint64_t n) {
     if (n > left_) {
         left_ = 0;
-        return fail("it takes more than " + std::to_string(max_steps_) + " steps to compile (a smaller repetition?)");
+        return invalid("it takes more than " + std::to_string(max_steps_) + " steps to compile (a smaller repetition?)");
     }
     left_ -= n;
     return {};

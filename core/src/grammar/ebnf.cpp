@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "base/refusals.hpp"
 #include "grammar/regex.hpp"
 #include "grammar/utf8_reader.hpp"
 
@@ -28,20 +29,21 @@ class EbnfParser {
             if (rules_.body(rule) != Rules::kUndefined) return refuse("rule '" + name + "' is defined a second time");
             PB_TRY(const auto parts, alternatives(0));
             rules_.define(rule, body_of(rules_, rule, parts));
-            if (!rules_.fault().empty()) return fail("grammar: " + rules_.fault());
+            if (!rules_.fault().empty()) return invalid("grammar: " + rules_.fault());
         }
         for (const auto& [name, rule] : names_)
             if (rules_.body(rule) == Rules::kUndefined)
-                return fail("grammar: rule '" + name + "' is used and not defined");
+                return invalid("grammar: rule '" + name + "' is used and not defined");
         const auto root = names_.find("root");
-        if (root == names_.end()) return fail("grammar: no rule is named 'root'");
+        if (root == names_.end()) return invalid("grammar: no rule is named 'root'");
         return root->second;
     }
 
   private:
     using Sequence = std::vector<ExprId>;
 
-    Failure refuse(const std::string& what) const { return fail("grammar: " + what + " " + text_.where()); }
+    Failure refuse(const Failure& why) const { return fail(why.code, "grammar: " + why.text + " " + text_.where()); }
+    Failure refuse(const std::string& what) const { return refuse(invalid(what)); }
 
     void skip() { // white space, line feeds and comments
         while (!text_.at_end()) {
@@ -97,9 +99,9 @@ class EbnfParser {
         if (text_.take(U'[')) return bracket();
         if (text_.take(U'.')) return rules_.chars(CodePoints::all());
         if (text_.peek() == '<' || text_.peek() == '!')
-            return refuse("a token of the vocabulary, '<…>', is not supported");
+            return refuse(unsupported("a token of the vocabulary, '<…>', is not supported"));
         if (text_.take(U'(')) {
-            if (text_.peek() == '=' || text_.peek() == '!') return refuse("a lookahead is not supported");
+            if (text_.peek() == '=' || text_.peek() == '!') return refuse(unsupported("a lookahead is not supported"));
             PB_TRY(const auto parts, alternatives(depth + 1));
             if (!text_.take(U')')) return refuse("a '(' without its ')'");
             std::vector<ExprId> choice;
@@ -212,7 +214,7 @@ class EbnfParser {
                     return refuse("an escape that is no character");
                 return *value;
             }
-            default: return refuse("'\\" + utf8(e) + "' is not supported");
+            default: return refuse(unsupported("'\\" + utf8(e) + "' is not supported"));
         }
     }
 

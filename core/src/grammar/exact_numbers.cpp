@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::grammar {
 namespace {
 
@@ -71,7 +73,7 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
 Result<> check_numbers(std::string_view json) {
     Reader reader;
     (void)nlohmann::json::sax_parse(json, &reader);
-    if (!reader.refused.empty()) return fail(reader.refused);
+    if (!reader.refused.empty()) return invalid(reader.refused);
     return {};
 }
 

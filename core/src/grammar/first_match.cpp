@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <deque>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::grammar {
 
 Result<FirstMatch> FirstMatch::of(const std::vector<std::string>& texts) {
@@ -11,7 +13,7 @@ Result<FirstMatch> FirstMatch::of(const std::vector<std::string>& texts) {
     size_t bytes = 0;
     for (size_t i = 0; i < texts.size(); ++i) {
         if ((bytes += texts[i].size()) > kMaxBytes)
-            return fail("triggers and ends of more than " + std::to_string(kMaxBytes) + " bytes together");
+            return invalid("triggers and ends of more than " + std::to_string(kMaxBytes) + " bytes together");
         uint32_t at = 0;
         for (const char c : texts[i]) {
             const auto byte = static_cast<uint8_t>(c);

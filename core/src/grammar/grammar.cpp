@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::grammar {
 namespace {
 
@@ -148,7 +150,7 @@ Result<> Matcher::follow() {
     const uint64_t before = now->bytes();
     now->adopt(*machine_, path_);
     machine_ = now;
-    if (now->bytes() - before > Grammar::kMaxMachineBytes / 2) return fail("the grammar is too ambiguous here");
+    if (now->bytes() - before > Grammar::kMaxMachineBytes / 2) return invalid("the grammar is too ambiguous here");
     return check();
 }
 
@@ -157,7 +159,7 @@ Result<> Matcher::check() {
     if (budget.fault().empty()) return {};
     const std::string text = budget.fault();
     budget.clear_fault();
-    return fail(text);
+    return invalid(text);
 }
 
 Result<bool> Matcher::advance(TokenId t) {

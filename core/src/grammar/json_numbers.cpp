@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::grammar {
 namespace {
 
@@ -16,7 +18,7 @@ struct Decimal {
 };
 
 Result<Decimal> decimal_of(const Json& number) {
-    if (!number.is_number()) return fail("is " + number.dump().substr(0, 40) + ", expected a number");
+    if (!number.is_number()) return invalid("is " + number.dump().substr(0, 40) + ", expected a number");
     const std::string text = number.dump();
     Decimal out;
     std::string digits;
@@ -38,7 +40,7 @@ Result<Decimal> decimal_of(const Json& number) {
         exponent += given;
     }
     if (exponent > kMaxDigits || exponent < -kMaxDigits)
-        return fail("is " + text + ", which has more than " + std::to_string(kMaxDigits) + " digits");
+        return invalid("is " + text + ", which has more than " + std::to_string(kMaxDigits) + " digits");
     if (exponent > 0) digits.append(static_cast<size_t>(exponent), '0');
     const auto places = static_cast<size_t>(std::max(0l, -exponent));
     if (digits.size() <= places) digits.insert(0, places + 1 - digits.size(), '0');
@@ -185,14 +187,14 @@ Result<ExprId> equal_to(Rules& rules, const Json& number) {
 Result<ExprId> multiple_of(Rules& rules, const Json& step, Work& work) {
     constexpr uint64_t kMaxRemainders = 10'000; // of all numbers of decimals
     PB_TRY(const Decimal d, decimal_of(step));
-    if (d.negative || d.is_zero()) return fail("is " + step.dump() + ", expected a number above 0");
+    if (d.negative || d.is_zero()) return invalid("is " + step.dump() + ", expected a number above 0");
     const std::string digits = d.whole + d.fraction;
     uint64_t k = 0;
     const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), k);
     const size_t places = d.fraction.size();
     if (read.ec != std::errc() || places > 20 || k * (places > 0 ? places + 2 : 1) > kMaxRemainders)
-        return fail("is " + step.dump() + ", which takes too many remainders (expected a whole number up to " +
-                    std::to_string(kMaxRemainders) + " or a few decimals, such as 0.25)");
+        return invalid("is " + step.dump() + ", which takes too many remainders (expected a whole number up to " +
+                       std::to_string(kMaxRemainders) + " or a few decimals, such as 0.25)");
     PB_CHECK(work.spend(40 * k * (places + 2))); // it is kept: some 100 bytes a state
     return rules.automaton(multiples(static_cast<uint32_t>(k), static_cast<uint32_t>(places)));
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/refusals.hpp"
 #include "grammar/automaton.hpp"
 #include "grammar/schema_arrays.hpp"
 #include "grammar/schema_combinations.hpp"
@@ -34,7 +35,7 @@ class Translator {
         const RuleId root = rules_.declare("root");
         PB_TRY(const ExprId body, value({schema_.root()}));
         rules_.define(root, body);
-        if (!rules_.fault().empty()) return fail(rules_.fault());
+        if (!rules_.fault().empty()) return invalid(rules_.fault());
         return root;
     }
 
@@ -52,7 +53,7 @@ class Translator {
         key.erase(std::unique(key.begin(), key.end()), key.end());
         if (const auto known = rules_of_.find(key); known != rules_of_.end()) return rules_.rule(known->second);
         PB_CHECK(work_.spend(100 + 10 * key.size()));
-        if (!rules_.fault().empty()) return fail(rules_.fault());
+        if (!rules_.fault().empty()) return invalid(rules_.fault());
         PB_TRY(const FlatSchema flat, schema_.flat(sources));
         PB_CHECK(work_.spend(20 * flat.cost));
         if (flat.impossible) return rules_.nothing();
@@ -61,7 +62,7 @@ class Translator {
         const bool scalar = flat.choices.empty() && (c.types & (kArray | kObject)) == 0;
         if (scalar) return single(flat.all, c);
         if (++depth_ > kMaxSchemaDepth)
-            return fail(c.path + ": schemas nest deeper than " + std::to_string(kMaxSchemaDepth));
+            return invalid(c.path + ": schemas nest deeper than " + std::to_string(kMaxSchemaDepth));
         const RuleId rule = rules_.declare(c.path);
         rules_of_[key] = rule;
         ExprId body = 0;
@@ -117,7 +118,7 @@ class Translator {
         if (flat.impossible) return Dfa{};
         if (!flat.choices.empty()) {
             if (++depth_ > kMaxSchemaDepth)
-                return fail(sources.front().path + ": schemas nest deeper than " + std::to_string(kMaxSchemaDepth));
+                return invalid(sources.front().path + ": schemas nest deeper than " + std::to_string(kMaxSchemaDepth));
             std::vector<ExprId> ways;
             PB_TRY(const std::vector<SchemaSources> all, combinations_.of(flat, sources.front().path, work_));
             for (const SchemaSources& together : all) {
@@ -198,7 +199,7 @@ class Translator {
 Result<RuleId> parse_json_schema(Rules& rules, std::string_view schema, Whitespace whitespace, Work& work) {
     PB_TRY(const Json root, parse_schema(schema));
     auto out = Translator(rules, root, whitespace, work).translate();
-    if (!out) return fail("json: " + out.error());
+    if (!out) return prefixed("json", out.failure());
     return out;
 }
 

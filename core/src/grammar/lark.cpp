@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "grammar/ebnf.hpp"
 #include "grammar/regex.hpp"
 #include "grammar/utf8_reader.hpp"
@@ -64,7 +65,7 @@ class LarkParser {
             } else {
                 PB_CHECK(definition());
             }
-            if (!rules_.fault().empty()) return fail("grammar: " + rules_.fault());
+            if (!rules_.fault().empty()) return invalid("grammar: " + rules_.fault());
         }
         if (ignored_) {
             std::vector<ExprId> parts;
@@ -73,9 +74,9 @@ class LarkParser {
         }
         for (const auto& [name, rule] : names_)
             if (rules_.body(rule) == Rules::kUndefined)
-                return fail("grammar: '" + name + "' is used and neither defined nor imported");
+                return invalid("grammar: '" + name + "' is used and neither defined nor imported");
         const auto start = names_.find("start");
-        if (start == names_.end()) return fail("grammar: no rule is named 'start'");
+        if (start == names_.end()) return invalid("grammar: no rule is named 'start'");
         if (!ignored_) return start->second;
         const RuleId root = rules_.declare("root");
         rules_.define(root, rules_.sequence({rules_.rule(start->second), rules_.rule(*ignored_)}));
@@ -85,7 +86,8 @@ class LarkParser {
   private:
     using Sequence = std::vector<ExprId>;
 
-    Failure refuse(const std::string& what) const { return fail("grammar: " + what + " " + text_.where()); }
+    Failure refuse(const Failure& why) const { return fail(why.code, "grammar: " + why.text + " " + text_.where()); }
+    Failure refuse(const std::string& what) const { return refuse(invalid(what)); }
 
     void skip_spaces() { // and comments, to the end of the line
         while (!text_.at_end()) {
@@ -120,8 +122,8 @@ class LarkParser {
         }
         const std::string name = read_name();
         if (name.empty()) return refuse("expected a rule, 'name: …',");
-        if (text_.peek() == '{') return refuse("the template '" + name + "{…}' is not supported");
-        if (text_.peek() == '[') return refuse("attributes, '" + name + "[…]', are not supported");
+        if (text_.peek() == '{') return refuse(unsupported("the template '" + name + "{…}' is not supported"));
+        if (text_.peek() == '[') return refuse(unsupported("attributes, '" + name + "[…]', are not supported"));
         if (text_.take(U'.')) { // a priority, which chooses between readings of the same text
             (void)text_.take(U'-');
             if (!text_.number(1'000'000)) return refuse("a priority that is no number");
@@ -147,13 +149,14 @@ class LarkParser {
             for (const Sequence& s : parts) ignored_parts_.push_back(rules_.sequence(s));
             return {};
         }
-        return refuse("'%" + what + "' is not supported (supported: %import common…, %ignore)");
+        return refuse(unsupported("'%" + what + "' is not supported (supported: %import common…, %ignore)"));
     }
 
     // common.NAME, common.NAME -> NEW, common (NAME, NAME)
     Result<> import() {
         const std::string from = read_name();
-        if (from != "common") return refuse("%import of '" + from + "' is not supported (supported: common)");
+        if (from != "common")
+            return refuse(unsupported("%import of '" + from + "' is not supported (supported: common)"));
         skip_spaces();
         if (text_.take(U'.')) {
             const std::string name = read_name();
@@ -179,7 +182,7 @@ class LarkParser {
     Result<> define_common(const std::string& name, const std::string& as) {
         const auto known = std::find_if(std::begin(kCommon), std::end(kCommon),
                                         [&](const auto& one) { return name == one.first; });
-        if (known == std::end(kCommon)) return refuse("common has no '" + name + "' that is supported");
+        if (known == std::end(kCommon)) return refuse(unsupported("common has no '" + name + "' that is supported"));
         const RuleId rule = named(as);
         if (rules_.body(rule) != Rules::kUndefined) return refuse("'" + as + "' is defined a second time");
         PB_TRY(const ExprId body, common(name, known->second));
@@ -256,12 +259,12 @@ class LarkParser {
         }
         const std::string name = read_name();
         if (name.empty()) {
-            if (text_.take(U'%')) return refuse("'%" + read_name() + "' inside a rule is not supported");
-            if (text_.take(U'<')) return refuse("a token of the vocabulary, '<…>', is not supported");
+            if (text_.take(U'%')) return refuse(unsupported("'%" + read_name() + "' inside a rule is not supported"));
+            if (text_.take(U'<')) return refuse(unsupported("a token of the vocabulary, '<…>', is not supported"));
             text_.next();
             return refuse("did not expect '" + text_.shown(from) + "'");
         }
-        if (text_.peek() == '{') return refuse("the template '" + name + "{…}' is not supported");
+        if (text_.peek() == '{') return refuse(unsupported("the template '" + name + "{…}' is not supported"));
         if (in_common_) {
             for (const auto& [known, source] : kCommon)
                 if (name == known) return common(name, source);
@@ -333,7 +336,7 @@ class LarkParser {
                     return refuse("an escape that is no character");
                 out += *value;
             } else {
-                return refuse("'\\" + utf8(e) + "' is not supported");
+                return refuse(unsupported("'\\" + utf8(e) + "' is not supported"));
             }
         }
         text_.next();
@@ -356,11 +359,13 @@ class LarkParser {
             if (flag == 's') dialect.dot = CodePoints::all();
             else if (flag == 'i')
                 dialect.spell = [](Rules& rules, const CodePoints& set) { return rules.chars(either_case(set)); };
-            else return refuse("the flag '" + utf8(flag) + "' of a pattern is not supported (supported: i, s)");
+            else
+                return refuse(unsupported("the flag '" + utf8(flag) +
+                                          "' of a pattern is not supported (supported: i, s)"));
             text_.next();
         }
         auto body = parse_regex(rules_, source, dialect);
-        if (!body) return refuse("the pattern /" + source + "/: " + body.error() + ";");
+        if (!body) return refuse(fail(body.code(), "the pattern /" + source + "/: " + body.error() + ";"));
         return token(*body);
     }
 

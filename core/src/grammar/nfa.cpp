@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::grammar {
 namespace {
 
@@ -24,7 +26,7 @@ uint32_t Nfa::add() {
 Result<uint32_t> Nfa::emit(ExprId id, uint32_t from) {
     PB_CHECK(work_.spend(1));
     if (states_.size() > Automaton::kMaxStates)
-        return fail("a rule has more than " + std::to_string(Automaton::kMaxStates) + " states");
+        return invalid("a rule has more than " + std::to_string(Automaton::kMaxStates) + " states");
     const Expr& e = rules_[id];
     switch (e.kind) {
         case Expr::Kind::kBytes:
@@ -265,18 +267,18 @@ Result<RuleBody> Nfa::body(Size size, Work& work) {
     PB_TRY(const bool all, determinize(out, max_states, work));
     if (all) return out;
     if (size == Size::kAny)
-        return fail("an expression has more than " + std::to_string(Automaton::kMaxStates) + " states");
+        return invalid("an expression has more than " + std::to_string(Automaton::kMaxStates) + " states");
     return as_it_is(work);
 }
 
 Result<Dfa> regular(const Rules& rules, ExprId e, Work& work) {
-    if (!rules.fault().empty()) return fail(rules.fault());
+    if (!rules.fault().empty()) return invalid(rules.fault());
     const Nfa::Hoist none;
     PB_TRY(Nfa nfa, Nfa::of(rules, e, none, work));
     PB_TRY(RuleBody body, nfa.body(Nfa::Size::kAny, work));
     Dfa out;
     for (RuleBody::State& s : body.states) {
-        if (!s.calls.empty()) return fail("an expression that calls a rule is combined with another");
+        if (!s.calls.empty()) return invalid("an expression that calls a rule is combined with another");
         out.states.push_back({std::move(s.edges), s.ends});
     }
     return out;

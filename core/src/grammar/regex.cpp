@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/refusals.hpp"
 #include "grammar/unicode_classes.hpp"
 #include "grammar/utf8_reader.hpp"
 
@@ -24,7 +25,8 @@ class RegexParser {
     }
 
   private:
-    Failure refuse(const std::string& what) const { return fail("regex: " + what + " " + text_.where()); }
+    Failure refuse(const Failure& why) const { return fail(why.code, "regex: " + why.text + " " + text_.where()); }
+    Failure refuse(const std::string& what) const { return refuse(invalid(what)); }
 
     Result<ExprId> alternatives(uint32_t depth) {
         if (depth > kMaxNesting) return refuse("more than " + std::to_string(kMaxNesting) + " nested groups");
@@ -103,7 +105,7 @@ class RegexParser {
         if (text_.take(U'?')) {
         } // as few as possible: the same texts
         else if (text_.peek() == '+')
-            return refuse("a possessive quantifier is not supported");
+            return refuse(unsupported("a possessive quantifier is not supported"));
         if (text_.peek() == '*' || text_.peek() == '?' || text_.peek() == '{' || text_.peek() == '+')
             return refuse("a quantifier after a quantifier");
         return rules_.repeat(one, min, max);
@@ -134,7 +136,7 @@ class RegexParser {
         if (text_.take(U'?')) {
             const size_t from = text_.position() - 2;
             const auto look_around = [&](const char* what) {
-                return refuse(std::string(what) + ", '" + text_.shown(from) + "', is not supported");
+                return refuse(unsupported(std::string(what) + ", '" + text_.shown(from) + "', is not supported"));
             };
             if (text_.take(U"=") || text_.take(U"!")) return look_around("a lookahead");
             if (text_.take(U"<=") || text_.take(U"<!")) return look_around("a lookbehind");
@@ -143,7 +145,7 @@ class RegexParser {
                 if (!text_.take(U'>')) return refuse("a group's name without its '>'");
             } else if (!text_.take(U':')) {
                 text_.next();
-                return refuse("a group that begins with '" + text_.shown(from) + "' is not supported");
+                return refuse(unsupported("a group that begins with '" + text_.shown(from) + "' is not supported"));
             }
         }
         PB_TRY(const ExprId inner, alternatives(depth + 1));
@@ -202,8 +204,9 @@ class RegexParser {
             }
             default: break;
         }
-        if (c >= '1' && c <= '9') return refuse("a backreference, '\\" + utf8(c) + "', is not supported");
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return refuse("'\\" + utf8(c) + "' is not supported");
+        if (c >= '1' && c <= '9') return refuse(unsupported("a backreference, '\\" + utf8(c) + "', is not supported"));
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
+            return refuse(unsupported("'\\" + utf8(c) + "' is not supported"));
         return one(c);
     }
 
@@ -217,7 +220,7 @@ class RegexParser {
             if (!text_.take(U'}')) return refuse("a '\\p{' without its '}'");
         }
         const auto set = unicode_class(name);
-        if (!set) return refuse(set.error());
+        if (!set) return refuse(set.failure());
         return Escape{inverted ? assigned_characters().without(*set) : *set, false, true};
     }
 
@@ -228,7 +231,7 @@ class RegexParser {
         for (bool first = true;; first = false) {
             if (text_.at_end()) return refuse("a '[' without its ']'");
             if (text_.peek() == '[' && (text_.peek(1) == ':' || text_.peek(1) == '.' || text_.peek(1) == '='))
-                return refuse("a POSIX class is not supported");
+                return refuse(unsupported("a POSIX class is not supported"));
             if (text_.peek() == ']' && !first) break;
             if (text_.peek() == ']') return refuse("an empty class, or a ']' in it that is not \\],");
             PB_TRY(const Escape low, member());
@@ -272,7 +275,7 @@ RegexDialect plain_regex() {
 Result<ExprId> parse_regex(Rules& rules, std::string_view pattern, const RegexDialect& dialect) {
     PB_TRY(Utf8Reader text, Utf8Reader::of(pattern, kMaxRegexBytes, "a regex"));
     PB_TRY(const ExprId out, RegexParser(rules, std::move(text), dialect).parse());
-    if (!rules.fault().empty()) return fail("regex: " + rules.fault());
+    if (!rules.fault().empty()) return invalid("regex: " + rules.fault());
     return out;
 }
 

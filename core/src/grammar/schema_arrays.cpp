@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "grammar/counted_parts.hpp"
 
 namespace patchbay::grammar {
@@ -20,7 +21,7 @@ const char* listed(const Json& s) {
 
 Result<> check_list(const SchemaSource& s, const char* keyword) {
     if (s.schema->contains(keyword) && !(*s.schema)[keyword].is_array())
-        return fail(s.path + "/" + keyword + ": is no list");
+        return invalid(s.path + "/" + keyword + ": is no list");
     return {};
 }
 
@@ -48,7 +49,7 @@ Result<> read_contains(const SchemaSource& source, Draft draft, std::vector<Arra
         PB_TRY(max, count_of(source, "maxContains"));
     }
     if (min > kMaxCounted)
-        return fail(source.path + "/minContains: is " + std::to_string(min) + ", expected at most " +
+        return invalid(source.path + "/minContains: is " + std::to_string(min) + ", expected at most " +
                     std::to_string(kMaxCounted));
     const auto high = max == kUnbounded ? kUnbounded : static_cast<uint32_t>(std::min<uint64_t>(max, kMaxCounted));
     if (min == 0 && high == kUnbounded) return {};
@@ -68,7 +69,7 @@ Result<ArrayItems> ArrayItems::of(const SchemaSources& sources, Draft draft) {
         PB_CHECK(read_contains(source, draft, out.contains));
     }
     if (max_prefix > kMaxPrefixItems)
-        return fail(sources.front().path + ": more than " + std::to_string(kMaxPrefixItems) + " prefixItems");
+        return invalid(sources.front().path + ": more than " + std::to_string(kMaxPrefixItems) + " prefixItems");
     out.first.resize(max_prefix);
     size_t allowed = max_prefix; // positions that no `items: false` forbids
     for (const SchemaSource& source : sources) {
@@ -109,7 +110,8 @@ class Arrays {
         count_ = c_.items;
         for (const Json* v : c_.excluded)
             if (v->is_array()) {
-                if (!v->empty()) return fail(c_.path + ": a 'not' of an array that is not empty is not supported");
+                if (!v->empty())
+                    return unsupported(c_.path + ": a 'not' of an array that is not empty is not supported");
                 count_.min = std::max(count_.min, 1u);
             }
         if (!items_.contains.empty()) return containing();
@@ -167,7 +169,8 @@ class Arrays {
         }
         if (values.empty()) {
             if (count_.min > 1)
-                return fail(c_.path + ": keyword 'uniqueItems' with several items is supported for values of an enum");
+                return unsupported(c_.path +
+                                   ": keyword 'uniqueItems' with several items is supported for values of an enum");
             PB_TRY(const ExprId one, to_.value(items_.at(0)));
             return in_brackets(one, count_.min == 0);
         }
@@ -180,8 +183,8 @@ class Arrays {
 
     Result<ExprId> containing() {
         if (items_.contains.size() > kMaxContains)
-            return fail(c_.path + ": keyword 'contains' of more than " + std::to_string(kMaxContains) +
-                        " schemas together is not supported");
+            return unsupported(c_.path + ": keyword 'contains' of more than " + std::to_string(kMaxContains) +
+                               " schemas together is not supported");
         uint64_t least = count_.min, states = 1;
         uint32_t of_contains = 0;
         for (const auto& c : items_.contains) {
@@ -191,7 +194,8 @@ class Arrays {
         }
         if (c_.unique && count_.max > 1) {
             if (std::max<uint64_t>(least, of_contains) > 1)
-                return fail(c_.path + ": keyword 'uniqueItems' beside 'contains' with several items is not supported");
+                return unsupported(c_.path +
+                                   ": keyword 'uniqueItems' beside 'contains' with several items is not supported");
             count_.max = 1;
         }
         if (!items_.has_rest) count_.max = std::min(count_.max, static_cast<uint32_t>(items_.first.size()));
@@ -203,7 +207,7 @@ class Arrays {
         }
         if (count_.min > count_.max) return rules_.nothing();
         if (states * (last_ + 1) > kMaxCounted)
-            return fail(c_.path + ": keyword 'contains': too many items to count");
+            return invalid(c_.path + ": keyword 'contains': too many items to count");
         PB_TRY(const ExprId all, after(0, Counts(items_.contains.size())));
         const bool empty = may_end(0, Counts(items_.contains.size()));
         return in_brackets(all, empty);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "grammar/schema_keywords.hpp"
 
 namespace patchbay::grammar {
@@ -16,8 +17,8 @@ Result<std::vector<SchemaSources>> Combinations::of(const FlatSchema& flat, cons
     size_t count = 1;
     for (const auto& choice : flat.choices)
         if ((count *= choice.size()) > kMaxAlternatives)
-            return fail(path + ": more than " + std::to_string(kMaxAlternatives) +
-                        " ways to combine the branches of anyOf, oneOf, if, not and dependencies");
+            return invalid(path + ": more than " + std::to_string(kMaxAlternatives) +
+                           " ways to combine the branches of anyOf, oneOf, if, not and dependencies");
     std::vector<SchemaSources> out;
     for (size_t n = 0; n < count; ++n) {
         SchemaSources together;

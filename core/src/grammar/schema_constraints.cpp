@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/refusals.hpp"
 #include "grammar/json_formats.hpp"
 #include "grammar/schema_negation.hpp"
 #include "grammar/schema_values.hpp"
@@ -16,8 +17,8 @@ Result<> narrow(const SchemaSource& s, const char* min, const char* max, CountRa
     if (s.schema->contains(min)) {
         PB_TRY(const uint64_t n, count_of(s, min));
         if (n > kMaxMinimum)
-            return fail(s.path + "/" + min + ": is " + std::to_string(n) + ", expected at most " +
-                        std::to_string(kMaxMinimum));
+            return invalid(s.path + "/" + min + ": is " + std::to_string(n) + ", expected at most " +
+                           std::to_string(kMaxMinimum));
         range.min = std::max(range.min, static_cast<uint32_t>(n));
     }
     if (s.schema->contains(max)) {
@@ -37,7 +38,7 @@ Result<> narrow_values(const SchemaSource& s, Constraints& out, Work& work) {
         else if (given.is_array() && given.size() <= kMaxValues)
             for (const Json& v : given) values.push_back(&v);
         else
-            return fail(s.path + "/enum: is no list, or one of more than " + std::to_string(kMaxValues) + " values");
+            return invalid(s.path + "/enum: is no list, or one of more than " + std::to_string(kMaxValues) + " values");
         PB_CHECK(work.spend(4 * values.size()));
         if (!out.values) {
             out.values = std::move(values);
@@ -62,7 +63,7 @@ Result<uint64_t> count_of(const SchemaSource& s, const char* keyword) {
     if (value.is_number_unsigned()) return value.get<uint64_t>();
     const double d = value.is_number_float() ? value.get<double>() : -1;
     if (d < 0 || d > 1e15 || d != static_cast<double>(static_cast<uint64_t>(d)))
-        return fail(s.path + "/" + keyword + ": is " + value.dump().substr(0, 40) + ", expected a whole number");
+        return invalid(s.path + "/" + keyword + ": is " + value.dump().substr(0, 40) + ", expected a whole number");
     return static_cast<uint64_t>(d);
 }
 
@@ -91,8 +92,8 @@ Result<Constraints> Constraints::of(const FlatSchema& flat, Work& work) {
             if (!s.contains(keyword)) continue;
             if (limit == Limit::kExcluded && s[keyword].is_boolean()) continue; // draft 4: of the other bound
             if (!s[keyword].is_number())
-                return fail(source.path + "/" + keyword + ": is " + s[keyword].dump().substr(0, 40) +
-                            ", expected a number");
+                return invalid(source.path + "/" + keyword + ": is " + s[keyword].dump().substr(0, 40) +
+                               ", expected a number");
             const char* strict = side == Side::kMinimum ? "exclusiveMinimum" : "exclusiveMaximum";
             const bool excluded = limit == Limit::kExcluded || (s.contains(strict) && s[strict] == true);
             out.bounds.push_back({s[keyword], side, excluded ? Limit::kExcluded : Limit::kIncluded});
@@ -103,7 +104,7 @@ Result<Constraints> Constraints::of(const FlatSchema& flat, Work& work) {
         PB_CHECK(narrow(source, "minProperties", "maxProperties", out.members));
         for (const char* keyword : {"pattern", "format"}) {
             if (!s.contains(keyword)) continue;
-            if (!s[keyword].is_string()) return fail(source.path + "/" + keyword + ": is no text");
+            if (!s[keyword].is_string()) return invalid(source.path + "/" + keyword + ": is no text");
             std::string text = s[keyword].get<std::string>();
             const std::string path = source.path + "/" + keyword;
             const bool format = std::string_view(keyword) == "format";

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "grammar/json_formats.hpp"
 #include "grammar/schema_negation.hpp"
 #include "grammar/schema_values.hpp"
@@ -66,8 +67,8 @@ Result<uint32_t> type_named(const Json& name, const std::string& path) {
     if (name.is_string())
         for (const auto& [known, bits] : kTypes)
             if (name.get_ref<const std::string&>() == known) return bits;
-    return fail(path + "/type: " + name.dump().substr(0, 40) +
-                " is no type (array, boolean, integer, null, number, object, string)");
+    return invalid(path + "/type: " + name.dump().substr(0, 40) +
+                   " is no type (array, boolean, integer, null, number, object, string)");
 }
 
 uint32_t type_of_value(const Json& v) {

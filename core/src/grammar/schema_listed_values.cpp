@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/refusals.hpp"
 #include "grammar/automaton.hpp"
 #include "grammar/schema_instance.hpp"
 
@@ -35,7 +36,7 @@ Result<bool> valid_by(const ListedValues& to, const SchemaSources& all, const Js
     for (const SchemaSource& s : all) {
         const auto valid = check.valid(*s.schema, v);
         if (valid == false) out = false;
-        if (!valid) return fail(s.path + ": " + unevaluated_keyword(*s.schema));
+        if (!valid) return invalid(s.path + ": " + unevaluated_keyword(*s.schema));
         PB_CHECK(to.work.spend(100));
     }
     return out;

@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/refusals.hpp"
 #include "grammar/schema_parse.hpp"
 
 namespace patchbay::grammar {
@@ -59,8 +60,8 @@ class Joining {
         for (const SchemaSource& source : sources_) PB_CHECK(read(source));
         for (const SchemaSource& source : sources_) PB_CHECK(read_required(source));
         if (names_.size() > kMaxSchemaMembers || names_.size() * sources_.size() > 100'000)
-            return fail(sources_.front().path + ": more than " + std::to_string(kMaxSchemaMembers) +
-                        " names of members hold together");
+            return invalid(sources_.front().path + ": more than " + std::to_string(kMaxSchemaMembers) +
+                           " names of members hold together");
         PB_CHECK(work_.spend(20 * names_.size() * sources_.size() * (1 + closing_.size())));
         ObjectMembers out;
         for (const std::string& name : names_) add_named(name, out);
@@ -78,7 +79,7 @@ class Joining {
         Described& own = described_.emplace_back();
         for (const char* keyword : {"properties", "patternProperties"}) {
             if (!s.contains(keyword)) continue;
-            if (!s[keyword].is_object()) return fail(source.path + "/" + keyword + ": is no object");
+            if (!s[keyword].is_object()) return invalid(source.path + "/" + keyword + ": is no object");
             PB_CHECK(work_.spend(s[keyword].size()));
             for (const auto& [key, value] : s[keyword].get_ref<const Json::object_t&>()) {
                 describes_ = describes_ || value != false;
@@ -89,8 +90,8 @@ class Joining {
                     PB_TRY(Dfa names, automata_.matching(key, source.path + "/patternProperties/" + key));
                     own.patterns.push_back({key, &value, std::move(names)});
                     if (++patterns_ > kMaxPatterns)
-                        return fail(source.path + "/patternProperties: more than " + std::to_string(kMaxPatterns) +
-                                    " patterns");
+                        return invalid(source.path + "/patternProperties: more than " + std::to_string(kMaxPatterns) +
+                                       " patterns");
                 }
             }
         }
@@ -109,10 +110,10 @@ class Joining {
     Result<> read_required(const SchemaSource& source) {
         const Json& s = *source.schema;
         if (!s.contains("required")) return {};
-        if (!s["required"].is_array()) return fail(source.path + "/required: is no list");
+        if (!s["required"].is_array()) return invalid(source.path + "/required: is no list");
         PB_CHECK(work_.spend(s["required"].size()));
         for (const Json& each : s["required"]) {
-            if (!each.is_string()) return fail(source.path + "/required: is no list of names");
+            if (!each.is_string()) return invalid(source.path + "/required: is no list of names");
             name(each.get<std::string>());
             required_.insert(each.get<std::string>());
         }
@@ -204,8 +205,8 @@ class Joining {
                 }
                 out = std::move(next);
                 if (out.size() > kMaxRegions)
-                    return fail(sources_.front().path + ": keyword 'patternProperties': names match in more than " +
-                                std::to_string(kMaxRegions) + " combinations");
+                    return invalid(sources_.front().path + ": keyword 'patternProperties': names match in more than " +
+                                   std::to_string(kMaxRegions) + " combinations");
             }
         return out;
     }

@@ -25,21 +25,21 @@ Result<ExprId> SchemaNumbers::under(const Constraints& c) {
     if (!unequal.empty() && !whole) parts.push_back(text_.regex(R"(-?(0|[1-9][0-9]{0,7})(\.[0-9]{1,7})?)"));
     for (const NumberBound& b : c.bounds) {
         const auto e = bounded(rules_, b);
-        if (!e) return fail(c.path + ": a bound " + e.error());
+        if (!e) return fail(e.code(), c.path + ": a bound " + e.error());
         parts.push_back(*e);
     }
     for (const Json& m : c.multiples) {
         const auto [known, fresh] = steps_.try_emplace(m.dump());
         if (fresh) {
             const auto e = multiple_of(rules_, m, work_);
-            if (!e) return fail(c.path + "/multipleOf: " + e.error());
+            if (!e) return prefixed(c.path + "/multipleOf", e.failure());
             known->second = *e;
         }
         parts.push_back(known->second);
     }
     for (const Json& m : c.not_multiples) { // of whole numbers
         const auto e = multiple_of(rules_, m, work_);
-        if (!e) return fail(c.path + "/not/multipleOf: " + e.error());
+        if (!e) return prefixed(c.path + "/not/multipleOf", e.failure());
         unequal.push_back(*e);
     }
     PB_TRY(const ExprId all, common_to(rules_, parts, work_));

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/refusals.hpp"
 #include "grammar/counted_parts.hpp"
 
 namespace patchbay::grammar {
@@ -27,8 +28,8 @@ Result<ExprId> other_member(const ObjectTranslation& to, const ObjectMembers& me
 Result<> add_different(const ObjectTranslation& to, const ObjectMembers& members, uint32_t count,
                        std::vector<JoinedPart>& parts, const std::string& path) {
     if (count > kMaxDifferent)
-        return fail(path + ": keyword 'minProperties' of more than " + std::to_string(kMaxDifferent) +
-                    " members without a name is not supported");
+        return unsupported(path + ": keyword 'minProperties' of more than " + std::to_string(kMaxDifferent) +
+                           " members without a name is not supported");
     for (uint32_t remainder = 1; remainder <= count; ++remainder) {
         Dfa lengths;
         lengths.states.resize(count);
@@ -42,7 +43,7 @@ Result<> add_different(const ObjectTranslation& to, const ObjectMembers& members
             ways.push_back(to.text.member(to.text.quoted(to.rules.automaton(std::move(names))), v));
         }
         if (ways.empty())
-            return fail(path + ": keyword 'minProperties' is not supported for names of so few lengths");
+            return unsupported(path + ": keyword 'minProperties' is not supported for names of so few lengths");
         parts.push_back({to.rules.choice(std::move(ways)), JoinedPart::Needed::kAlways});
     }
     return {};
@@ -56,7 +57,7 @@ Result<ExprId> object_of(const ObjectTranslation& to, const SchemaSources& all, 
     CountRange count = c.members;
     for (const Json* v : c.excluded)
         if (v->is_object()) {
-            if (!v->empty()) return fail(c.path + ": a 'not' of an object that is not empty is not supported");
+            if (!v->empty()) return unsupported(c.path + ": a 'not' of an object that is not empty is not supported");
             count.min = std::max(count.min, 1u);
         }
     std::vector<JoinedPart> parts;

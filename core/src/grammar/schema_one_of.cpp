@@ -5,6 +5,7 @@
 #include <utility>
 #include <tuple>
 
+#include "base/refusals.hpp"
 #include "grammar/schema_keywords.hpp"
 #include "grammar/schema_values.hpp"
 
@@ -27,7 +28,7 @@ Result<std::vector<SchemaSources>> OneOf::branches(const SchemaSource& source) c
     const auto [at, fresh] = branches_.try_emplace(source.schema);
     if (!fresh) return placed(at->second);
     const Json& parts = (*source.schema)["oneOf"];
-    if (parts.size() > 200) return fail(source.path + "/oneOf: more than 200 schemas");
+    if (parts.size() > 200) return invalid(source.path + "/oneOf: more than 200 schemas");
     std::vector<SchemaSources> out;
     for (size_t i = 0; i < parts.size(); ++i) out.push_back({source.at("oneOf/" + std::to_string(i), parts[i])});
     for (size_t i = 0; i < parts.size(); ++i)

@@ -4,6 +4,8 @@
 #include <optional>
 #include <set>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::grammar {
 namespace {
 
@@ -54,7 +56,7 @@ class References {
         index(root_, "", "");
         rewrite(root_, "");
         if (left_ > 0) return {};
-        return fail("the schema's $id, $anchor and $ref are too long together, with the places that they name");
+        return invalid("the schema's $id, $anchor and $ref are too long together, with the places that they name");
     }
 
   private:

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::grammar {
 
 SchemaSource SchemaResolver::root() const {
@@ -24,7 +26,7 @@ Result<const DynamicAnchors*> SchemaResolver::within(const DynamicAnchors* outer
     const size_t size = both.size();
     const auto [at, fresh] = dynamic_scopes_.insert(std::move(both));
     if (fresh && size > anchors_left_)
-        return fail(source.path + ": too many $dynamicAnchor hold in too many ways");
+        return invalid(source.path + ": too many $dynamicAnchor hold in too many ways");
     if (fresh) anchors_left_ -= size;
     return &*at;
 }
@@ -33,8 +35,8 @@ Result<SchemaSource> SchemaResolver::entered(SchemaSource source) const {
     const Json& s = *source.schema;
     if (source.entered || !s.is_object()) return source;
     if (source.dynamic && s.contains("$id") && !resources_.contains(&s))
-        return fail(source.path + ": a schema with an $id under 'not', 'oneOf' or 'if' is not supported beside dynamic "
-                                  "references");
+        return unsupported(source.path + ": a schema with an $id under 'not', 'oneOf' or 'if' is not supported beside "
+                                         "dynamic references");
     PB_TRY(source.dynamic, within(source.dynamic, source, &s));
     if (s.contains("unevaluatedProperties") || s.contains("unevaluatedItems"))
         source.scope = &scopes_.try_emplace({&s, source.scope}, UnevaluatedScope{&s, source.scope}).first->second;
@@ -55,7 +57,7 @@ Result<SchemaSource> SchemaResolver::resolve(const SchemaSource& source) const {
 // The outermost resource on the way here that has the name decides.
 Result<SchemaSource> SchemaResolver::resolve_dynamic(const SchemaSource& source, const char* keyword) const {
     PB_TRY(Target target, look_up(source, keyword));
-    if (!source.dynamic) return fail(source.path + ": keyword '" + keyword + "' is not supported here");
+    if (!source.dynamic) return unsupported(source.path + ": keyword '" + keyword + "' is not supported here");
     const Json& first = *target.source.schema;
     std::string name;
     if (std::string_view(keyword) == "$dynamicRef" && first.is_object() && first.contains("$dynamicAnchor") &&
@@ -73,12 +75,12 @@ Result<SchemaSource> SchemaResolver::resolve_dynamic(const SchemaSource& source,
 Result<SchemaResolver::Target> SchemaResolver::look_up(const SchemaSource& source, const char* keyword) const {
     const Json& ref = (*source.schema)[keyword];
     const auto refuse = [&](const std::string& why) {
-        return fail(source.path + "/" + keyword + ": " + ref.dump().substr(0, 80) + " " + why);
+        return invalid(source.path + "/" + keyword + ": " + ref.dump().substr(0, 80) + " " + why);
     };
     if (!ref.is_string()) return refuse("is no text");
     const auto& text = ref.get_ref<const std::string&>();
     if (text != "#" && !text.starts_with("#/"))
-        return refuse("is not supported (only places in the schema itself)");
+        return unsupported(refuse("is not supported (only places in the schema itself)").text);
     Target out{{&root_, "#"}, &root_};
     for (size_t at = 1; at < text.size();) {
         const size_t end = std::min(text.find('/', at + 1), text.size());

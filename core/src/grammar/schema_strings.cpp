@@ -30,7 +30,7 @@ Result<ExprId> SchemaStrings::content(const Constraints& c) {
     for (const Constraints::Text& t : c.texts) {
         const bool whole = t.match == RegexDialect::Match::kWhole;
         const auto e = parse_regex(rules_, t.regex, whole ? text_.format_dialect() : text_.pattern_dialect());
-        if (!e) return fail(t.path + ": " + e.error());
+        if (!e) return prefixed(t.path, e.failure());
         (t.negated ? excluded : parts).push_back(*e);
     }
     for (const Json* v : c.excluded) {
@@ -53,7 +53,7 @@ Result<Dfa> SchemaStrings::matching(const std::string& pattern, const std::strin
         const auto e = parse_regex(rules_, pattern, text_.pattern_dialect());
         if (!e) {
             patterns_.erase(at);
-            return fail(path + ": " + e.error());
+            return prefixed(path, e.failure());
         }
         PB_TRY(at->second, regular(rules_, *e, work_));
     }

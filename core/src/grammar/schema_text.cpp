@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "grammar/schema_negation.hpp"
 
 namespace patchbay::grammar {
@@ -27,16 +28,16 @@ Result<FlatSchema> SchemaText::flat(const SchemaSources& sources) const {
 
 Result<> SchemaText::add(const SchemaSource& given, FlatSchema& out, int depth) const {
     if (depth > kMaxReferences)
-        return fail(given.path + ": refers to itself, or more than " + std::to_string(kMaxReferences) + " deep");
+        return invalid(given.path + ": refers to itself, or more than " + std::to_string(kMaxReferences) + " deep");
     PB_TRY(const SchemaSource source, resolver_.entered(given));
     const Json& s = *source.schema;
-    if (++out.seen > 1000) return fail(source.path + ": more than 1000 schemas hold together");
+    if (++out.seen > 1000) return invalid(source.path + ": more than 1000 schemas hold together");
     out.cost += 1 + s.size();
     if (s.is_boolean()) {
         out.impossible = out.impossible || !s.get<bool>();
         return {};
     }
-    if (!s.is_object()) return fail(source.path + ": is no schema: " + s.dump().substr(0, 40));
+    if (!s.is_object()) return invalid(source.path + ": is no schema: " + s.dump().substr(0, 40));
     PB_CHECK(add_parts(source, out, depth));
     if (has_assertions(s.get_ref<const Json::object_t&>())) out.all.push_back(source);
     return {};
@@ -57,8 +58,8 @@ Result<> SchemaText::add_parts(const SchemaSource& source, FlatSchema& out, int 
         if (!s.contains(keyword)) continue;
         const Json& parts = s[keyword];
         const std::string name = keyword;
-        if (!parts.is_array() || parts.empty()) return fail(source.path + "/" + name + ": is no list of schemas");
-        if (parts.size() > 1000) return fail(source.path + "/" + name + ": more than 1000 schemas");
+        if (!parts.is_array() || parts.empty()) return invalid(source.path + "/" + name + ": is no list of schemas");
+        if (parts.size() > 1000) return invalid(source.path + "/" + name + ": more than 1000 schemas");
         out.cost += parts.size();
         if (name == "oneOf") {
             PB_TRY(auto branches, one_of_.branches(source));
@@ -101,16 +102,17 @@ Result<> SchemaText::add_not(const SchemaSource& negated, FlatSchema& out, int d
             ways.push_back(std::move(way));
         }
     }
-    if (copies_ == 0) return fail(negated.path + ": the schemas under 'not' and 'oneOf' are too large together");
+    if (copies_ == 0) return invalid(negated.path + ": the schemas under 'not' and 'oneOf' are too large together");
     if (ways.empty()) {
         bool asserts = false;
         for (const Keyword& k : known_keywords()) {
             if (!negated.schema->is_object() || !negated.schema->contains(k.name)) continue;
             asserts = true;
             if (k.kind == Keyword::Kind::kAsserts || (negated.dynamic && k.name.ends_with("Ref")))
-                return fail(negated.path + ": keyword '" + std::string(k.name) + "' is not supported under 'not'");
+                return unsupported(negated.path + ": keyword '" + std::string(k.name) +
+                                   "' is not supported under 'not'");
         }
-        if (asserts) return fail(negated.path + ": a 'not' of this schema is not supported");
+        if (asserts) return unsupported(negated.path + ": a 'not' of this schema is not supported");
         out.impossible = true; // all values are valid
         return {};
     }
@@ -126,7 +128,7 @@ Result<> SchemaText::add_dependencies(const SchemaSource& source, FlatSchema& ou
     const Json& s = *source.schema;
     for (const char* keyword : {"dependencies", "dependentRequired", "dependentSchemas"}) {
         if (!fresh || !s.contains(keyword)) continue;
-        if (!s[keyword].is_object()) return fail(source.path + "/" + keyword + ": is no object");
+        if (!s[keyword].is_object()) return invalid(source.path + "/" + keyword + ": is no object");
         for (const auto& [name, needs] : s[keyword].get_ref<const Json::object_t&>()) {
             const SchemaSource part = source.at(keyword + ("/" + name), needs);
             Json required = Json::array({name});

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/ordered_json.hpp"
+#include "base/refusals.hpp"
 #include "grammar/automaton.hpp"
 #include "grammar/ebnf.hpp"
 #include "grammar/first_match.hpp"
@@ -49,9 +50,10 @@ class Translator {
     }
 
   private:
-    static Failure refuse(const std::string& path, const std::string& what) {
-        return fail("structural_tag: " + (path.empty() ? "" : path + ": ") + what);
+    static Failure refuse(const std::string& path, const Failure& why) {
+        return prefixed("structural_tag", path.empty() ? why : prefixed(path, why));
     }
+    static Failure refuse(const std::string& path, const std::string& what) { return refuse(path, invalid(what)); }
 
     static Result<std::string> text(const Json& of, const char* key, const std::string& path) {
         if (!of.contains(key) || !of[key].is_string())
@@ -95,7 +97,7 @@ class Translator {
     Result<ExprId> schema(const Json& given, const std::string& path) {
         auto rule = parse_json_schema(rules_, given.is_string() ? given.get<std::string>() : given.dump(), whitespace_,
                                       work_);
-        if (!rule) return refuse(path, rule.error());
+        if (!rule) return refuse(path, rule.failure());
         return rules_.rule(*rule);
     }
 
@@ -126,7 +128,7 @@ class Translator {
         Texts all = triggers;
         all.insert(all.end(), ends.begin(), ends.end());
         auto found = FirstMatch::of(all);
-        if (!found) return refuse(path, found.error());
+        if (!found) return refuse(path, found.failure());
         std::vector<ExprId> parts;
         for (size_t i = 0; i < triggers.size(); ++i) {
             std::vector<ExprId> rest;
@@ -181,13 +183,13 @@ class Translator {
         PB_TRY(const std::string type, text(f, "type", path));
         if (type == "sequence") return sequence(f, path, ends, depth);
         if (type == "any_text") {
-            if (f.contains("excludes")) return refuse(path, "'excludes' is not supported");
+            if (f.contains("excludes")) return refuse(path, unsupported("'excludes' is not supported"));
             auto found = FirstMatch::of(ends);
-            if (!found) return refuse(path, found.error());
+            if (!found) return refuse(path, found.failure());
             return ending(*found, 0, ends);
         }
         if (type == "triggered_tags") {
-            if (f.contains("excludes")) return refuse(path, "'excludes' is not supported");
+            if (f.contains("excludes")) return refuse(path, unsupported("'excludes' is not supported"));
             PB_TRY(const auto tags, read_tags(f, path, depth));
             PB_TRY(const Texts triggers, texts(f, "triggers", path));
             PB_TRY(const Count count, read_count(f, path));
@@ -205,19 +207,19 @@ class Translator {
         }
         if (type == "json_schema") {
             if (f.contains("style") && f["style"] != "json")
-                return refuse(path, "'style' other than json is not supported");
+                return refuse(path, unsupported("'style' other than json is not supported"));
             return schema(f.contains("json_schema") ? f["json_schema"] : Json(true), path + ".json_schema");
         }
         if (type == "regex") {
             PB_TRY(const std::string pattern, text(f, "pattern", path));
             auto body = parse_regex(rules_, pattern, plain_regex());
-            if (!body) return refuse(path, body.error());
+            if (!body) return refuse(path, body.failure());
             return *body;
         }
         if (type == "grammar") {
             PB_TRY(const std::string source, text(f, "grammar", path));
             auto rule = is_lark(source) ? parse_lark(rules_, source) : parse_ebnf(rules_, source);
-            if (!rule) return refuse(path, rule.error());
+            if (!rule) return refuse(path, rule.failure());
             return rules_.rule(*rule);
         }
         if (type == "or") {
@@ -321,10 +323,10 @@ class Translator {
 
 Result<RuleId> parse_structural_tag(Rules& rules, std::string_view text, Whitespace whitespace, Work& work) {
     if (text.size() > kMaxBytes)
-        return fail("structural_tag: " + std::to_string(text.size()) + " bytes, expected at most " +
-                    std::to_string(kMaxBytes));
+        return invalid("structural_tag: " + std::to_string(text.size()) + " bytes, expected at most " +
+                       std::to_string(kMaxBytes));
     auto read = parse_ordered_json(text, {.members = kMaxSchemaMembers});
-    if (!read) return fail("structural_tag: it " + read.error());
+    if (!read) return fail(read.code(), "structural_tag: it " + read.error());
     return Translator(rules, whitespace, work).translate(*read);
 }
 

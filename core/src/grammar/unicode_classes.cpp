@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::grammar {
 
 Result<CodePoints> unicode_class(std::string_view name) {
@@ -14,7 +16,7 @@ Result<CodePoints> unicode_class(std::string_view name) {
     });
     UErrorCode error = U_ZERO_ERROR;
     const icu::UnicodeSet set(icu::UnicodeString::fromUTF8("\\p{" + std::string(plain ? name : "") + "}"), error);
-    if (!plain || U_FAILURE(error)) return fail("no property of Unicode: '" + std::string(name.substr(0, 60)) + "'");
+    if (!plain || U_FAILURE(error)) return invalid("no property of Unicode: '" + std::string(name.substr(0, 60)) + "'");
     CodePoints out;
     for (int32_t i = 0; i < set.getRangeCount(); ++i)
         out.add(static_cast<uint32_t>(set.getRangeStart(i)), static_cast<uint32_t>(set.getRangeEnd(i)));

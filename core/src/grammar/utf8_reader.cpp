@@ -1,5 +1,6 @@
 #include "grammar/utf8_reader.hpp"
 
+#include "base/refusals.hpp"
 #include "grammar/code_points.hpp"
 #include "text/utf8.hpp"
 
@@ -7,10 +8,10 @@ namespace patchbay::grammar {
 
 Result<Utf8Reader> Utf8Reader::of(std::string_view text, size_t max_bytes, const char* what) {
     if (text.size() > max_bytes)
-        return fail(std::string(what) + " of " + std::to_string(text.size()) + " bytes, expected at most " +
-                    std::to_string(max_bytes));
+        return invalid(std::string(what) + " of " + std::to_string(text.size()) + " bytes, expected at most " +
+                       std::to_string(max_bytes));
     if (const size_t good = text::valid_prefix(text); good != text.size())
-        return fail(std::string(what) + ": byte " + std::to_string(good) + " is not UTF-8");
+        return invalid(std::string(what) + ": byte " + std::to_string(good) + " is not UTF-8");
     Utf8Reader out;
     for (size_t i = 0; i < text.size();) {
         const auto lead = static_cast<uint8_t>(text[i]);

@@ -8,6 +8,31 @@
 namespace patchbay::grammar::testing {
 namespace {
 
+TEST(Refusals, SayByCodeWhatIsWrongAndWhatIsNotSupported) {
+    const std::pair<StructuredOutputs, StatusCode> cases[] = {
+        {regex("a("), StatusCode::kInvalid},
+        {regex(std::string(2, '\xFF')), StatusCode::kInvalid},
+        {regex(R"((a)\1)"), StatusCode::kUnsupported},
+        {ebnf("root ::= other"), StatusCode::kInvalid},
+        {ebnf("root ::= <token>"), StatusCode::kUnsupported},
+        {ebnf("start: /a/x"), StatusCode::kUnsupported},
+        {ebnf("root ::= root"), StatusCode::kInvalid},
+        {json("{"), StatusCode::kInvalid},
+        {json(R"({"type": "rhyme"})"), StatusCode::kInvalid},
+        {json(R"({"minimum": "none"})"), StatusCode::kInvalid},
+        {json(R"({"$ref": "#/nowhere"})"), StatusCode::kInvalid},
+        {json(R"({"$ref": "http://a.b/c"})"), StatusCode::kUnsupported},
+        {{.structural_tag = "{}"}, StatusCode::kInvalid},
+        {json(R"({"not": {"const": [1]}, "type": "array"})"), StatusCode::kUnsupported},
+        {{.choice = {""}}, StatusCode::kInvalid},
+        {{}, StatusCode::kInvalid}};
+    for (const auto& [asked, code] : cases) {
+        const auto made = compile(asked);
+        ASSERT_FALSE(made) << asked.json.value_or(asked.regex.value_or(asked.grammar.value_or("")));
+        EXPECT_EQ(made.code(), code) << made.error();
+    }
+}
+
 TEST(Matchers, RollBackToWhatAReplayReaches) {
     const auto grammar = compiled({.json_object = true}, small());
     for (uint64_t seed = 0; seed < 50; ++seed) {
