@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_file.hpp"
+#include "base/refusals.hpp"
 #include "base/suggest.hpp"
 #include "weights/gguf_model.hpp"
 #include "weights/mapped_file.hpp"
@@ -38,8 +39,8 @@ class Safetensors final : public Checkpoint {
         for (auto& [name, entry] : header.tensors) {
             const auto [at, added] = places_.try_emplace(name, Place{files_.size(), std::move(entry)});
             if (!added)
-                return fail("tensor '" + name + "' is in both " + files_[at->second.file].path.string() + " and " +
-                            path.string());
+                return invalid("tensor '" + name + "' is in both " + files_[at->second.file].path.string() + " and " +
+                               path.string());
         }
         files_.push_back({path, std::move(file)});
         return {};
@@ -49,15 +50,15 @@ class Safetensors final : public Checkpoint {
         const auto at = places_.find(name);
         if (at == places_.end()) {
             const auto one = expert(name);
-            if (!one) return fail("no tensor '" + name + "' in the checkpoint" + did_you_mean(name, names()));
+            if (!one) return invalid("no tensor '" + name + "' in the checkpoint" + did_you_mean(name, names()));
             PB_TRY(const TensorView all, tensor(one->tensor));
             return expert_view(*one, all);
         }
         const auto& [file, entry] = at->second;
         const auto encoding = encoding_of(entry.dtype);
         if (!encoding)
-            return fail("tensor '" + name + "' in " + files_[file].path.string() + " has dtype " + entry.dtype +
-                        ", which is not supported (supported: F32, BF16, F16, F8_E4M3, I64, I32, I8, U8)");
+            return unsupported("tensor '" + name + "' in " + files_[file].path.string() + " has dtype " + entry.dtype +
+                               ", which is not supported (supported: F32, BF16, F16, F8_E4M3, I64, I32, I8, U8)");
         const std::byte* data = files_[file].mapping.bytes().data() + entry.begin;
         return TensorView{*encoding, entry.shape, data, entry.end - entry.begin};
     }
@@ -99,17 +100,17 @@ Result<std::map<std::string, std::vector<std::string>>> read_index(const fs::pat
     PB_TRY(nlohmann::json index, read_json_file(path, {.bytes = kMaxHeaderBytes, .depth = 8}));
     const EmptiesJson empties(index);
     const auto map = index.is_object() ? index.find("weight_map") : index.end();
-    if (map == index.end() || !map->is_object()) return fail(path.string() + ": no 'weight_map'");
+    if (map == index.end() || !map->is_object()) return invalid(path.string() + ": no 'weight_map'");
     std::map<std::string, std::vector<std::string>> shards; // file → tensors it must hold
     for (const auto& [tensor, file] : map->items()) {
-        if (!file.is_string()) return fail(path.string() + ": the file of tensor '" + tensor + "' is not a string");
+        if (!file.is_string()) return invalid(path.string() + ": the file of tensor '" + tensor + "' is not a string");
         const auto& name = file.get_ref<const std::string&>();
         if (name.empty() || name == "." || name == ".." ||
             name.find_first_of(std::string_view("/\\\0", 3)) != name.npos)
-            return fail(path.string() + ": '" + name + "' (of tensor '" + tensor + "') is not a plain file name");
+            return invalid(path.string() + ": '" + name + "' (of tensor '" + tensor + "') is not a plain file name");
         shards[name].push_back(tensor);
     }
-    if (shards.empty()) return fail(path.string() + ": 'weight_map' is empty");
+    if (shards.empty()) return invalid(path.string() + ": 'weight_map' is empty");
     return shards;
 }
 
@@ -127,10 +128,11 @@ Failure nothing_to_load(const fs::path& folder) {
             whole += (whole.empty() ? "" : ", ") + name;
     }
     std::string text = "no " + std::string(kSingleFile) + " and no " + kIndexFile + " in " + folder.string();
-    if (!whole.empty()) return fail(text + ", only " + whole + " (a GGUF file is named itself, without its folder)");
-    if (!others.empty()) return fail(text + ", only " + others + " (is the index file missing?)");
-    if (!found.empty()) return fail(text + ", only " + found + " (convert it to safetensors)");
-    return fail(text);
+    if (!whole.empty())
+        return not_found(text + ", only " + whole + " (a GGUF file is named itself, without its folder)");
+    if (!others.empty()) return not_found(text + ", only " + others + " (is the index file missing?)");
+    if (!found.empty()) return not_found(text + ", only " + found + " (convert it to safetensors)");
+    return not_found(text);
 }
 
 }  // namespace
@@ -144,7 +146,7 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const fs::path& folder) {
     std::error_code error;
     if (is_gguf(folder)) return open_gguf_checkpoint(folder);
-    if (!fs::is_directory(folder, error)) return fail("no model folder " + folder.string());
+    if (!fs::is_directory(folder, error)) return not_found("no model folder " + folder.string());
     auto out = std::make_unique<Safetensors>();
     if (fs::exists(folder / kSingleFile, error)) {
         PB_CHECK(out->add_file(folder / kSingleFile));
@@ -152,13 +154,13 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const fs::path& folder) {
         PB_TRY(const auto shards, read_index(folder / kIndexFile));
         for (const auto& [file, tensors] : shards) {
             if (!fs::exists(folder / file, error))
-                return fail("shard " + (folder / file).string() + " is missing (" + kIndexFile + " places '" +
-                            tensors.front() + "' in it)");
+                return not_found("shard " + (folder / file).string() + " is missing (" + kIndexFile + " places '" +
+                                 tensors.front() + "' in it)");
             PB_CHECK(out->add_file(folder / file));
             for (const std::string& tensor : tensors)
                 if (!out->has(tensor))
-                    return fail((folder / file).string() + " lacks tensor '" + tensor + "', which " + kIndexFile +
-                                " places in it");
+                    return invalid((folder / file).string() + " lacks tensor '" + tensor + "', which " + kIndexFile +
+                                   " places in it");
         }
     } else {
         return nothing_to_load(folder);

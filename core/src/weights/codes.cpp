@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/refusals.hpp"
 #include "patchbay/sdk/tensor.hpp"
 #include "weights/convert.hpp"
 #include "weights/row_tasks.hpp"
@@ -92,7 +93,7 @@ Result<> write_codes(const CodeSource& source, int64_t rows, const CodeTarget& t
             }
         });
     });
-    if (!finite) return fail("tensor '" + name + "' holds numbers that are not finite (is the file damaged?)");
+    if (!finite) return invalid("tensor '" + name + "' holds numbers that are not finite (is the file damaged?)");
     return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/numbers.hpp"
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 
 namespace patchbay::weights {
 namespace {
@@ -17,8 +18,8 @@ Result<> collect(const FlatConfig& from, const std::string& where, uint32_t voca
         const auto id = parse_number<uint32_t>(value);
         if (key == name && (value == "null" || value == "[]")) continue;
         if ((key != name && !of_list) || !id || *id >= vocab_size)
-            return fail(where + ": " + printable(key) + " is " + printable(value, 40) + ", expected a token id below " +
-                        std::to_string(vocab_size));
+            return invalid(where + ": " + printable(key) + " is " + printable(value, 40) +
+                           ", expected a token id below " + std::to_string(vocab_size));
         out.insert(static_cast<int32_t>(*id));
     }
     return {};

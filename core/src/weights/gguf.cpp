@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/refusals.hpp"
 #include "weights/raw_value.hpp"
 
 namespace patchbay::weights {
@@ -24,7 +25,7 @@ class Cursor {
     Cursor(std::span<const std::byte> file, const std::string& where) : file_(file), where_(where) {}
 
     Failure fault(const std::string& what) const {
-        return fail(where_ + ": " + what + " (at byte " + std::to_string(at_) + ")");
+        return invalid(where_ + ": " + what + " (at byte " + std::to_string(at_) + ")");
     }
     uint64_t at() const { return at_; }
     uint64_t left() const { return file_.size() - at_; }
@@ -92,7 +93,7 @@ class Cursor {
 
   private:
     static Result<> drop(const Result<std::span<const std::byte>>& taken) {
-        if (!taken) return fail(taken.error());
+        if (!taken) return taken.failure();
         return {};
     }
 
@@ -184,22 +185,22 @@ Result<uint64_t> alignment_of(const GgufHeader& header, const std::string& where
     const auto value = given->integer();
     if (!value || *value < 1 || static_cast<uint64_t>(*value) > kMaxAlignment ||
         !std::has_single_bit(static_cast<uint64_t>(*value)))
-        return fail(where + ": general.alignment is " + given->shown() + ", expected a power of two to " +
-                    std::to_string(kMaxAlignment));
+        return invalid(where + ": general.alignment is " + given->shown() + ", expected a power of two to " +
+                       std::to_string(kMaxAlignment));
     return static_cast<uint64_t>(*value);
 }
 
 Result<> check_start(Cursor& cursor, std::span<const std::byte> file, const std::string& where) {
     if (file.size() < 4 || std::memcmp(file.data(), "GGUF", 4) != 0)
-        return fail(where + " is not a GGUF file: it does not begin with 'GGUF'");
+        return invalid(where + " is not a GGUF file: it does not begin with 'GGUF'");
     PB_TRY(const uint32_t magic, cursor.number<uint32_t>("a magic number"));
     static_cast<void>(magic);
     PB_TRY(const uint32_t version, cursor.number<uint32_t>("a version"));
     if (version == 2 || version == 3) return {};
     if (version == 2u << 24 || version == 3u << 24)
-        return fail(where + " is a big-endian GGUF file, expected a little-endian one");
-    return fail(where + " is GGUF version " + std::to_string(version) + ", expected 2 or 3" +
-                (version == 1 ? " (convert the model again)" : ""));
+        return unsupported(where + " is a big-endian GGUF file, expected a little-endian one");
+    return unsupported(where + " is GGUF version " + std::to_string(version) + ", expected 2 or 3" +
+                       (version == 1 ? " (convert the model again)" : ""));
 }
 
 Result<> place_tensors(GgufHeader& header, std::span<const std::byte> file, const std::string& where) {
@@ -207,12 +208,12 @@ Result<> place_tensors(GgufHeader& header, std::span<const std::byte> file, cons
     PB_TRY(const uint64_t alignment, alignment_of(header, where));
     header.bytes = (header.bytes + alignment - 1) / alignment * alignment;
     if (header.bytes > file_bytes && !header.tensors.empty())
-        return fail(where + ": ends before its tensors' data (is it truncated?)");
+        return invalid(where + ": ends before its tensors' data (is it truncated?)");
     header.bytes = std::min(header.bytes, file_bytes);
     const uint64_t data = file_bytes - header.bytes;
     for (auto& entry : header.tensors) {
         const auto fault = [&](const std::string& what) {
-            return fail(where + ": tensor '" + entry.first + "' " + what);
+            return invalid(where + ": tensor '" + entry.first + "' " + what);
         };
         GgufTensor& tensor = entry.second;
         if (tensor.begin % alignment != 0)
@@ -257,7 +258,7 @@ Result<GgufHeader> parse_gguf(std::span<const std::byte> file, const std::string
     for (uint64_t i = 0; i < keys; ++i) {
         PB_TRY(std::string key, cursor.text(kMaxKeyBytes, "a key"));
         auto value = cursor.value();
-        if (!value) return fail(value.error() + " in the value of '" + key + "'");
+        if (!value) return fail(value.code(), value.error() + " in the value of '" + key + "'");
         if (!header.metadata.emplace(key, *value).second) return cursor.fault("the key '" + key + "' is there twice");
     }
     for (uint64_t i = 0; i < tensors; ++i) {

@@ -1,3 +1,4 @@
+#include "base/refusals.hpp"
 #include "weights/gguf_keys.hpp"
 
 namespace patchbay::weights {
@@ -42,7 +43,7 @@ class ConfigOf {
         const auto& tensors = keys_.file.header.tensors;
         const auto at = tensors.find("token_embd.weight");
         if (at == tensors.end() || at->second.shape.size() != 2)
-            return fail(keys_.file.where + ": no matrix 'token_embd.weight' (is it a part of a model?)");
+            return invalid(keys_.file.where + ": no matrix 'token_embd.weight' (is it a part of a model?)");
         out("vocab_size") = std::to_string(at->second.shape[0]);
         out("tie_word_embeddings") = keys_.has_tensor("output.weight") ? "false" : "true";
         return {};
@@ -111,8 +112,9 @@ class ConfigOf {
     Result<> read_mixtral(bool bias) {
         name_it("MixtralForCausalLM", "mixtral");
         if (bias)
-            return fail(keys_.file.where + ": tensor 'blk.0.attn_q.bias' is there, but the attention of a mixture of " +
-                        "experts (llama.expert_count) has no biases");
+            return unsupported(keys_.file.where +
+                               ": tensor 'blk.0.attn_q.bias' is there, but the attention of a mixture of " +
+                               "experts (llama.expert_count) has no biases");
         return read_experts("num_local_experts");
     }
 

@@ -1,5 +1,7 @@
 #include "weights/gguf_experts.hpp"
 
+#include "base/refusals.hpp"
+
 namespace patchbay::weights {
 namespace {
 
@@ -34,7 +36,7 @@ bool holds_experts(const ExpertNaming& naming, std::string_view stem) {
 Result<> add_experts(const Gguf& file, const ExpertNaming& naming, const std::string& name, std::string_view stem,
                      const std::string& layer, GgufTensors& out) {
     const GgufTensor& tensor = file.header.tensors.find(name)->second;
-    const auto fault = [&](const std::string& what) { return fail(file.where + ": tensor '" + name + "' " + what); };
+    const auto fault = [&](const std::string& what) { return invalid(file.where + ": tensor '" + name + "' " + what); };
     PB_TRY(const std::string architecture, gguf_architecture(file));
     const GgufValue* const counted = file.header.find(architecture + ".expert_count");
     const bool biases = name.ends_with(".bias");
@@ -76,8 +78,8 @@ Result<> join_gates(const Gguf& file, const ExpertNaming& naming, GgufTensors& t
         if (name.find(part) == name.npos) continue;
         const auto up = tensors.read.find(named(name, naming.up));
         if (up == tensors.read.end() || up->second.encoding != gate.encoding || up->second.shape != gate.shape)
-            return fail(file.where + ": '" + name + "' has no '" + named(name, naming.up) +
-                        "' of its type and shape beside it");
+            return invalid(file.where + ": '" + name + "' has no '" + named(name, naming.up) +
+                           "' of its type and shape beside it");
         TensorView both = gate;
         both.shape[0] *= 2;
         both.odd_rows = up->second.data;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/refusals.hpp"
 #include "weights/gguf_keys.hpp"
 
 namespace patchbay::weights {
@@ -26,7 +27,7 @@ class Family {
 
   private:
     static Result<bool> done(const Result<>& read) {
-        if (!read) return fail(read.error());
+        if (!read) return read.failure();
         return true;
     }
     bool is(std::string_view architecture) const { return keys_.architecture == architecture; }
@@ -89,7 +90,7 @@ class Family {
 
     Result<> forbid(const std::string& tensor, const char* why) const {
         if (!keys_.has_tensor(tensor)) return {};
-        return fail(keys_.file.where + ": tensor '" + tensor + "' is there, but " + why);
+        return unsupported(keys_.file.where + ": tensor '" + tensor + "' is there, but " + why);
     }
 
     Result<> read_gpt_neox() {

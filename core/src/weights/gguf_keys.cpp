@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/numbers.hpp"
+#include "base/refusals.hpp"
 
 namespace patchbay::weights {
 
@@ -11,7 +12,8 @@ std::string text_of(double value) { return number_text(value); }
 
 Failure GgufKeys::fault(const std::string& key, const std::string& expected) const {
     const GgufValue* const value = find(key);
-    return fail(file.where + ": " + key + " is " + (value ? value->shown() : "not there") + ", expected " + expected);
+    return invalid(file.where + ": " + key + " is " + (value ? value->shown() : "not there") + ", expected " +
+                   expected);
 }
 
 Result<int64_t> GgufKeys::integer(const std::string& key) const {
@@ -60,7 +62,7 @@ Result<> GgufKeys::copy_numbers(const std::string& name, int64_t count, const st
     const auto at = file.header.tensors.find(name);
     if (at == file.header.tensors.end() || at->second.encoding != Encoding::kF32 ||
         at->second.shape != std::vector<int64_t>{count})
-        return fail(file.where + ": tensor '" + name + "' is not " + std::to_string(count) + " f32 numbers");
+        return invalid(file.where + ": tensor '" + name + "' is not " + std::to_string(count) + " f32 numbers");
     for (int64_t i = 0; i < count; ++i) {
         float number;
         std::memcpy(&number, at->second.data + i * 4, 4);

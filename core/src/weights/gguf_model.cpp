@@ -1,5 +1,6 @@
 #include "weights/gguf_model.hpp"
 
+#include "base/refusals.hpp"
 #include "base/suggest.hpp"
 
 namespace patchbay::weights {
@@ -12,10 +13,11 @@ class GgufCheckpoint final : public Checkpoint {
     Result<TensorView> tensor(const std::string& name) const override {
         if (const auto at = tensors_.read.find(name); at != tensors_.read.end()) return at->second;
         if (const auto at = tensors_.unread.find(name); at != tensors_.unread.end())
-            return fail("tensor '" + name + "' in " + file_.gguf.where + " is of type " + gguf_type_name(at->second) +
-                        " (" + std::to_string(at->second) + "), which is not supported (supported: F32, F16, BF16, " +
-                        "Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, MXFP4)");
-        return fail("no tensor '" + name + "' in " + file_.gguf.where + did_you_mean(name, names()));
+            return unsupported("tensor '" + name + "' in " + file_.gguf.where + " is of type " +
+                               gguf_type_name(at->second) + " (" + std::to_string(at->second) +
+                               "), which is not supported (supported: F32, F16, BF16, "
+                               "Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, MXFP4)");
+        return invalid("no tensor '" + name + "' in " + file_.gguf.where + did_you_mean(name, names()));
     }
     bool has(const std::string& name) const override {
         return tensors_.read.contains(name) || tensors_.unread.contains(name);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/refusals.hpp"
 #include "base/suggest.hpp"
 #include "text/known_patterns.hpp"
 
@@ -172,8 +173,8 @@ Result<GgufPreTokenizer> gguf_pre_tokenizer(const std::string& name) {
                                 family.whole_words, family.begins};
     }
     for (const Refused& refused : kRefused)
-        if (name == refused.name) return fail("is not supported: " + std::string(refused.why));
-    return fail("is not known" + did_you_mean(name, known) + "; docs/tokenizers.md lists the names that are");
+        if (name == refused.name) return unsupported("is not supported: " + std::string(refused.why));
+    return unsupported("is not known" + did_you_mean(name, known) + "; docs/tokenizers.md lists the names that are");
 }
 
 }  // namespace patchbay::weights

@@ -2,6 +2,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "weights/gguf_experts.hpp"
 
 namespace patchbay::weights {
@@ -185,8 +186,8 @@ Result<int64_t> rows_interleaved(const Gguf& file, const Naming& naming, const s
     const bool of_kv = part.stem == "attn_k" && file.header.find(heads + "_kv");
     const int64_t count = size_at(file, of_kv ? heads + "_kv" : heads);
     if (count < 1 || rows % count != 0 || rows / count % 2 != 0)
-        return fail(file.where + ": tensor '" + name + "' has " + std::to_string(rows) + " rows, expected " +
-                    std::to_string(count) + " heads of an even size");
+        return invalid(file.where + ": tensor '" + name + "' has " + std::to_string(rows) + " rows, expected " +
+                       std::to_string(count) + " heads of an even size");
     return rows / count;
 }
 
@@ -195,8 +196,9 @@ Result<FusedHeads> rows_fused(const Gguf& file, const Naming& naming, const std:
     const std::string key = std::string(naming.architecture) + ".attention.head_count";
     const int64_t heads = size_at(file, key), given = size_at(file, key + "_kv"), kv = given ? given : heads;
     if (heads < 1 || heads > rows || kv < 1 || kv > heads || heads % kv != 0 || rows % (heads + 2 * kv) != 0)
-        return fail(file.where + ": tensor '" + name + "' has " + std::to_string(rows) + " rows, expected those of " +
-                    std::to_string(heads) + " heads of q and " + std::to_string(kv) + " of k and v");
+        return invalid(file.where + ": tensor '" + name + "' has " + std::to_string(rows) +
+                       " rows, expected those of " + std::to_string(heads) + " heads of q and " +
+                       std::to_string(kv) + " of k and v");
     return FusedHeads{kv, heads / kv, rows / (heads + 2 * kv)};
 }
 
@@ -215,8 +217,8 @@ Result<std::string> gguf_architecture(const Gguf& file) {
     const GgufValue* const value = file.header.find("general.architecture");
     std::string known;
     for (const Naming& naming : kNamings) known += (known.empty() ? "" : ", ") + std::string(naming.architecture);
-    return fail(file.where + ": general.architecture is " + (value ? value->shown() : "not there") +
-                ", of GGUF files these are supported: " + known);
+    return unsupported(file.where + ": general.architecture is " + (value ? value->shown() : "not there") +
+                       ", of GGUF files these are supported: " + known);
 }
 
 Result<GgufTensors> gguf_tensors(const Gguf& file) {

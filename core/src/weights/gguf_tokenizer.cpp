@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/refusals.hpp"
 #include "text/sentencepiece_tokenizer.hpp"
 #include "text/tokenizer_json.hpp"
 #include "weights/gguf_pre_tokenizers.hpp"
@@ -38,8 +39,8 @@ class Embedded {
     const GgufValue* find(const std::string& key) const { return file_.header.find(std::string(kPrefix) + key); }
     Failure fault(const std::string& key, const std::string& expected) const {
         const GgufValue* const value = find(key);
-        return fail(file_.where + ": " + kPrefix + key + " is " + (value ? value->shown() : "not there") +
-                    ", expected " + expected);
+        return invalid(file_.where + ": " + kPrefix + key + " is " + (value ? value->shown() : "not there") +
+                       ", expected " + expected);
     }
     Result<std::string> needed_text(const std::string& key) const {
         const GgufValue* const value = find(key);
@@ -181,7 +182,7 @@ class Embedded {
         PB_TRY(const std::string name, needed_text("pre"));
         auto before = gguf_pre_tokenizer(name);
         if (!before)
-            return fail(file_.where + ": " + kPrefix + "pre '" + name + "' " + before.error() +
+            return fail(before.code(), file_.where + ": " + kPrefix + "pre '" + name + "' " + before.error() +
                         " (or name a folder with tokenizer.json as the tokenizer)");
         const GgufValue* const merges = find("merges");
         const auto listed = merges ? merges->texts() : std::nullopt;
@@ -191,7 +192,7 @@ class Embedded {
         for (size_t id = 0; id < tokens_.size(); ++id) {
             if (is_added(id)) continue;
             if (!vocabulary.emplace(std::string(tokens_[id]), id).second)
-                return fail(file_.where + ": " + kPrefix + "tokens has number " + std::to_string(id) + " twice");
+                return invalid(file_.where + ": " + kPrefix + "tokens has number " + std::to_string(id) + " twice");
         }
         json model = {{"type", "BPE"},
                       {"vocab", std::move(vocabulary)},

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/refusals.hpp"
 #include "patchbay/sdk/tensor.hpp"
 #include "weights/block_codes.hpp"
 #include "weights/fp8_codes.hpp"
@@ -16,9 +17,10 @@ namespace {
 
 Result<> check_form(const WeightForm& form) {
     if (form.dtype != PB_F32 && form.dtype != PB_BF16)
-        return fail(std::string("weights are loaded as f32 or bf16, not as ") + dtype_name(form.dtype));
+        return unsupported(std::string("weights are loaded as f32 or bf16, not as ") + dtype_name(form.dtype));
     if (form.group != 32 && form.group != 128 && form.group != WeightForm::kWholeRows)
-        return fail("weights are quantised in groups of 32 or 128 columns, not of " + std::to_string(form.group));
+        return unsupported("weights are quantised in groups of 32 or 128 columns, not of " +
+                           std::to_string(form.group));
     return {};
 }
 
@@ -33,8 +35,8 @@ void add(float sum, std::byte* numbers, int64_t count) {
 }
 
 Failure no_memory(const Share& share, pb_dtype dtype) {
-    return fail("no memory for '" + share.pieces[0].name + "' of shape " + shape_text({share.rows, share.cols}) +
-                " in " + dtype_name(dtype));
+    return fail(StatusCode::kExhausted, "no memory for '" + share.pieces[0].name + "' of shape " +
+                shape_text({share.rows, share.cols}) + " in " + dtype_name(dtype));
 }
 
 }  // namespace
@@ -48,8 +50,7 @@ bool LoadMemory::at_least(size_t bytes) {
 }
 
 Result<WeightSource> WeightSource::from_folder(const std::filesystem::path& folder) {
-    PB_TRY(std::shared_ptr<const Checkpoint> checkpoint,
-           refused_as(StatusCode::kInvalid, Checkpoint::open(folder)));
+    PB_TRY(std::shared_ptr<const Checkpoint> checkpoint, Checkpoint::open(folder));
     std::error_code error;
     if (is_gguf(folder) || !std::filesystem::exists(folder / "config.json", error)) return from_checkpoint(checkpoint);
     PB_TRY(const FlatConfig config, read_model_config(folder));
@@ -109,10 +110,10 @@ Result<CodeSources> WeightSource::code_sources(const Share& share, const WeightF
             };
             out.push_back(std::make_shared<RoundedCodes>(piece, rounded, scales, read_some));
         } else {
-            return fail("'" + piece.name + "' is quantised already (" +
-                        (view ? facts_of(view->encoding).name : stored_.packed()->name()) + "), and quantization: " +
-                        (rounded.dtype == PB_I4 ? "int4" : "int8") +
-                        " rounds real weights (leave it at auto, or set none to decode them)");
+            return unsupported("'" + piece.name + "' is quantised already (" +
+                               (view ? facts_of(view->encoding).name : stored_.packed()->name()) +
+                               "), and quantization: " + (rounded.dtype == PB_I4 ? "int4" : "int8") +
+                               " rounds real weights (leave it at auto, or set none to decode them)");
         }
         // A weight has one order of columns and one kind of numbers, and is real where a part is.
         if (!out.back() || !std::ranges::equal(out.back()->order(), out.front()->order()) ||

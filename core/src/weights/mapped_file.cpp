@@ -9,16 +9,20 @@
 #include <cstring>
 #include <utility>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::weights {
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
-    const auto failure = [&](int error) { return fail("cannot open " + path.string() + ": " + std::strerror(error)); };
+    const auto failure = [&](int error) {
+        return fail(code_of_open(error), "cannot open " + path.string() + ": " + std::strerror(error));
+    };
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe must not block
     if (fd < 0) return failure(errno);
     struct stat info {};
     if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
         ::close(fd);
-        return fail(path.string() + " is not a regular file");
+        return invalid(path.string() + " is not a regular file");
     }
     const auto size = static_cast<size_t>(info.st_size);
     if (size == 0) {

@@ -2,6 +2,7 @@
 
 #include "base/flat_string.hpp"
 #include "base/json_file.hpp"
+#include "base/refusals.hpp"
 #include "weights/checkpoint.hpp"
 #include "weights/gguf_model.hpp"
 
@@ -71,7 +72,7 @@ class Flattener final : public nlohmann::json_sax<nlohmann::json> {
 Result<FlatConfig> flatten_json(std::string_view text, const std::string& where) {
     PB_TRY(nlohmann::json value, parse_json(text, where, kConfigLimits));
     const EmptiesJson empties(value);
-    if (!value.is_object()) return fail(where + " is not a JSON object");
+    if (!value.is_object()) return invalid(where + " is not a JSON object");
     Flattener flattener;
     nlohmann::json::sax_parse(text, &flattener); // known to be good
     return flattener.take();
@@ -91,7 +92,7 @@ Result<FlatConfig> read_model_config(const std::filesystem::path& folder) {
     if (!std::filesystem::exists(folder, error))
         return fail(StatusCode::kNotFound, "no model folder " + folder.string());
     if (!std::filesystem::is_directory(folder, error))
-        return fail(folder.string() + " is not a folder (a model is a Hugging Face folder, or a .gguf file)");
+        return invalid(folder.string() + " is not a folder (a model is a Hugging Face folder, or a .gguf file)");
     if (!std::filesystem::exists(folder / "config.json", error))
         return fail(StatusCode::kNotFound,
                     "no config.json in " + folder.string() + " (is it a Hugging Face model folder?)");

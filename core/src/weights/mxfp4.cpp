@@ -1,5 +1,6 @@
 #include "weights/mxfp4.hpp"
 
+#include "base/refusals.hpp"
 #include "weights/mx_numbers.hpp"
 
 namespace patchbay::weights {
@@ -39,8 +40,8 @@ class Mxfp4Codes final : public CodeSource {
 Result<TensorView> bytes_of(const Checkpoint& from, const std::string& name, const std::vector<int64_t>& shape) {
     PB_TRY(TensorView view, from.tensor(name));
     if (view.encoding != Encoding::kU8 || view.shape != shape)
-        return fail("tensor '" + name + "' is " + facts_of(view.encoding).name + " " + shape_text(view.shape) +
-                    " but the model needs u8 " + shape_text(shape) + " (is config.json of another model?)");
+        return invalid("tensor '" + name + "' is " + facts_of(view.encoding).name + " " + shape_text(view.shape) +
+                       " but the model needs u8 " + shape_text(shape) + " (is config.json of another model?)");
     return view;
 }
 
@@ -50,13 +51,13 @@ Result<std::shared_ptr<const CodeSource>> mxfp4_codes(const Checkpoint& from, co
                                                       const Piece& piece) {
     const int64_t rows = piece.shape[0], cols = piece.shape[1];
     if (cols % kBlock != 0)
-        return fail("'" + module + "' is MXFP4, but its " + std::to_string(cols) + " columns are no multiple of " +
-                    std::to_string(kBlock));
+        return invalid("'" + module + "' is MXFP4, but its " + std::to_string(cols) + " columns are no multiple of " +
+                       std::to_string(kBlock));
     const auto cut_by = [&](int64_t n) { return piece.col % n == 0 && piece.cols % n == 0; };
     if (!cut_by(kBlock / 2))
-        return fail("'" + module + "' is MXFP4, whose columns can be cut at multiples of " +
-                    std::to_string(kBlock / 2) + ", not into " + std::to_string(piece.cols) + " from " +
-                    std::to_string(piece.col) + " on (choose a smaller tensor_parallel_size)");
+        return unsupported("'" + module + "' is MXFP4, whose columns can be cut at multiples of " +
+                           std::to_string(kBlock / 2) + ", not into " + std::to_string(piece.cols) + " from " +
+                           std::to_string(piece.col) + " on (choose a smaller tensor_parallel_size)");
     PB_TRY(const TensorView blocks,
            bytes_of(from, module + ".weight_blocks", {rows, cols / kBlock, kBlock / 2}));
     PB_TRY(const TensorView scales, bytes_of(from, module + ".weight_scales", {rows, cols / kBlock}));

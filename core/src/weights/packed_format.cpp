@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/numbers.hpp"
+#include "base/refusals.hpp"
 #include "patchbay/sdk/config_shape.hpp"
 #include "weights/packed_linear.hpp"
 #include "weights/single_value.hpp"
@@ -11,12 +12,12 @@ namespace {
 constexpr const char* kSection = "quantization_config.";
 
 Failure unread(const std::string& key, const std::string& value, const std::string& expected) {
-    return fail("config.json: " + std::string(kSection) + key + " is " + shown(value) + ", expected " + expected);
+    return invalid("config.json: " + std::string(kSection) + key + " is " + shown(value) + ", expected " + expected);
 }
 
 Result<std::string> value_of(const FlatConfig& config, const std::string& key, const std::string& default_value) {
     auto value = single_value(config, kSection + key);
-    if (!value) return fail("config.json: " + value.error());
+    if (!value) return prefixed("config.json", value.failure());
     return value->value_or(default_value);
 }
 
@@ -97,7 +98,8 @@ uint32_t PackedFormat::device_group(int64_t cols) const {
 
 Result<std::optional<PackedFormat>> packed_format(const FlatConfig& config) {
     if (const auto at = config.find("quantization_config"); at != config.end() && at->second != "null")
-        return fail("config.json: quantization_config is " + shown(at->second) + ", expected a map with quant_method");
+        return invalid("config.json: quantization_config is " + shown(at->second) +
+                       ", expected a map with quant_method");
     const auto first = config.lower_bound(kSection);
     if (first == config.end() || !first->first.starts_with(kSection)) return std::optional<PackedFormat>();
     using Columns = PackedFormat::Columns;

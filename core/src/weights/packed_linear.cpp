@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/refusals.hpp"
 #include "weights/mxfp4.hpp"
 
 namespace patchbay::weights {
@@ -96,9 +97,9 @@ Result<TensorView> tensor_of(const Checkpoint& from, const std::string& name, Nu
                                : numbers == Numbers::kBytes ? "i8 "
                                                             : "real numbers ";
     if (!fits || view.shape != shape)
-        return fail("tensor '" + name + "' is " + facts_of(view.encoding).name + " " + shape_text(view.shape) +
-                    " but the model needs " + wanted + shape_text(shape) +
-                    " (is quantization_config of another model?)");
+        return invalid("tensor '" + name + "' is " + facts_of(view.encoding).name + " " + shape_text(view.shape) +
+                       " but the model needs " + wanted + shape_text(shape) +
+                       " (is quantization_config of another model?)");
     return view;
 }
 
@@ -114,8 +115,8 @@ Result<std::vector<int32_t>> order_of(const TensorView& groups, const std::strin
     for (size_t c = 0; c < cols; ++c) {
         const int64_t expected = static_cast<int64_t>(c) / group_size;
         if (group[static_cast<size_t>(order[c])] == expected) continue;
-        return fail("tensor '" + name + "' does not deal the columns in groups of " + std::to_string(group_size) +
-                    ": group " + std::to_string(expected) + " has more or fewer");
+        return invalid("tensor '" + name + "' does not deal the columns in groups of " + std::to_string(group_size) +
+                       ": group " + std::to_string(expected) + " has more or fewer");
     }
     if (std::is_sorted(order.begin(), order.end())) order.clear();
     return order;
@@ -185,7 +186,8 @@ Result<CompressedCodes::Parts> compressed_parts(const PackedFormat& format, cons
     const int64_t per_word = 32 / format.bits, groups = (cols + group_size - 1) / group_size;
     CompressedCodes::Parts out;
     if (from.has(module + ".weight_g_idx"))
-        return fail("'" + module + "' has its columns in an order of their own (weight_g_idx), which is not supported");
+        return unsupported("'" + module +
+                           "' has its columns in an order of their own (weight_g_idx), which is not supported");
     const bool in_words = from.has(module + ".weight_packed");
     if (in_words) {
         PB_TRY(out.weights, tensor_of(from, module + ".weight_packed", Numbers::kWords,
@@ -224,8 +226,8 @@ Result<std::shared_ptr<const BlockScales>> fp8_scales(const std::optional<Packed
     std::string at = name + "_scale_inv";
     if (!from.has(at)) at = name + "_scale";
     if (!from.has(at))
-        return fail("tensor '" + name + "' is F8_E4M3, and the checkpoint has neither '" + name + "_scale_inv' nor '" +
-                    name + "_scale'");
+        return invalid("tensor '" + name + "' is F8_E4M3, and the checkpoint has neither '" + name +
+                       "_scale_inv' nor '" + name + "_scale'");
     PB_TRY(const TensorView view, from.tensor(at));
     int64_t count = 1;
     for (const int64_t n : view.shape) count *= n;
@@ -237,13 +239,13 @@ Result<std::shared_ptr<const BlockScales>> fp8_scales(const std::optional<Packed
     const int64_t down = (rows + out->block_rows - 1) / out->block_rows;
     const bool lies_so = view.shape == std::vector{down, out->across} || (!blocks && count == down);
     if (!is_real(view.encoding) || in_blocks(view.encoding) || !lies_so)
-        return fail("tensor '" + at + "' is " + facts_of(view.encoding).name + " " + shape_text(view.shape) +
-                    ", expected real numbers " + shape_text({down, out->across}) + " for '" + name + "' " +
-                    shape_text(shape) + " (is quantization_config of another model?)");
+        return invalid("tensor '" + at + "' is " + facts_of(view.encoding).name + " " + shape_text(view.shape) +
+                       ", expected real numbers " + shape_text({down, out->across}) + " for '" + name + "' " +
+                       shape_text(shape) + " (is quantization_config of another model?)");
     out->values.resize(static_cast<size_t>(count));
     decode(view.encoding, view.data, 0, count, PB_F32, reinterpret_cast<std::byte*>(out->values.data()));
     if (!std::ranges::all_of(out->values, [](float x) { return std::isfinite(x); }))
-        return fail("tensor '" + at + "' holds numbers that are not finite (is the file damaged?)");
+        return invalid("tensor '" + at + "' holds numbers that are not finite (is the file damaged?)");
     return std::shared_ptr<const BlockScales>(std::move(out));
 }
 
@@ -256,16 +258,17 @@ Result<std::shared_ptr<const CodeSource>> packed_codes(const PackedFormat& forma
     const int64_t groups = (cols + group_size - 1) / group_size;
     const bool compressed = format.method == PackedFormat::Method::kCompressed;
     if (!compressed && (rows % per_word != 0 || (!awq && cols % per_word != 0)))
-        return fail("'" + module + "' is packed by " + format.name() + ", but its shape " + shape_text(piece.shape) +
-                    " is no multiple of " + std::to_string(per_word));
+        return invalid("'" + module + "' is packed by " + format.name() + ", but its shape " + shape_text(piece.shape) +
+                       " is no multiple of " + std::to_string(per_word));
     const uint32_t group = format.device_group(cols);
     const bool whole = groups == 1 || (piece.col % group_size == 0 &&
                                        (piece.cols % group_size == 0 || piece.col + piece.cols == cols));
     if (group < 16)
-        return fail("'" + module + "' has groups of " + std::to_string(group_size) +
-                    " columns, expected a multiple of 16");
+        return invalid("'" + module + "' has groups of " + std::to_string(group_size) +
+                       " columns, expected a multiple of 16");
     if (!whole)
-        return fail("'" + module + "' cannot be cut within its groups of " + std::to_string(group_size) + " columns");
+        return unsupported("'" + module + "' cannot be cut within its groups of " + std::to_string(group_size) +
+                           " columns");
     if (compressed) {
         PB_TRY(auto parts, compressed_parts(format, from, module, rows, cols, group_size));
         return std::shared_ptr<const CodeSource>(
@@ -280,7 +283,8 @@ Result<std::shared_ptr<const CodeSource>> packed_codes(const PackedFormat& forma
         PB_TRY(const TensorView by, tensor_of(from, module + ".g_idx", Numbers::kWords, {cols}));
         PB_TRY(tensors.order, order_of(by, module + ".g_idx", group_size));
         if (!tensors.order.empty() && piece.cols != cols)
-            return fail("'" + module + "' has its columns in an order of their own (desc_act): they cannot be dealt");
+            return unsupported("'" + module +
+                               "' has its columns in an order of their own (desc_act): they cannot be dealt");
     }
     return std::shared_ptr<const CodeSource>(
         std::make_shared<PackedCodes>(format, piece, std::move(tensors), group_size, group));

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/json_file.hpp"
+#include "base/refusals.hpp"
 
 namespace patchbay::weights {
 namespace {
@@ -26,43 +27,43 @@ uint64_t little_endian_u64(std::span<const std::byte> eight) {
 }
 
 Result<std::vector<int64_t>> parse_shape(const json& value) {
-    if (!value.is_array()) return fail("'shape' is not a list");
+    if (!value.is_array()) return invalid("'shape' is not a list");
     std::vector<int64_t> shape;
     for (const json& n : value) {
         if (!n.is_number_unsigned() || n.get<uint64_t>() > INT64_MAX)
-            return fail("'shape' holds " + n.dump().substr(0, 40) + ", which is no size");
+            return invalid("'shape' holds " + n.dump().substr(0, 40) + ", which is no size");
         shape.push_back(n.get<int64_t>());
     }
     return shape;
 }
 
 Result<SafetensorsEntry> parse_entry(const json& value, uint64_t data_bytes) {
-    if (!value.is_object()) return fail("is not an object");
+    if (!value.is_object()) return invalid("is not an object");
     const auto dtype = value.find("dtype"), shape = value.find("shape"), offsets = value.find("data_offsets");
-    if (dtype == value.end() || !dtype->is_string()) return fail("has no 'dtype'");
-    if (shape == value.end()) return fail("has no 'shape'");
+    if (dtype == value.end() || !dtype->is_string()) return invalid("has no 'dtype'");
+    if (shape == value.end()) return invalid("has no 'shape'");
     SafetensorsEntry entry;
     entry.dtype = dtype->get<std::string>();
     PB_TRY(entry.shape, parse_shape(*shape));
     if (offsets == value.end() || !offsets->is_array() || offsets->size() != 2 || !(*offsets)[0].is_number_unsigned() ||
         !(*offsets)[1].is_number_unsigned())
-        return fail("has no 'data_offsets' of two sizes");
+        return invalid("has no 'data_offsets' of two sizes");
     entry.begin = (*offsets)[0].get<uint64_t>();
     entry.end = (*offsets)[1].get<uint64_t>();
     if (entry.begin > entry.end)
-        return fail("ends at byte " + std::to_string(entry.end) + ", before it begins at " +
-                    std::to_string(entry.begin));
+        return invalid("ends at byte " + std::to_string(entry.end) + ", before it begins at " +
+                       std::to_string(entry.begin));
     if (entry.end > data_bytes)
-        return fail("ends at byte " + std::to_string(entry.end) + " of the data, but the file holds only " +
-                    std::to_string(data_bytes) + " (is it truncated?)");
+        return invalid("ends at byte " + std::to_string(entry.end) + " of the data, but the file holds only " +
+                       std::to_string(data_bytes) + " (is it truncated?)");
     if (const uint64_t each = element_bytes(entry.dtype)) {
         uint64_t bytes = each;
         for (const int64_t n : entry.shape)
             if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(n), &bytes))
-                return fail("has a shape whose size overflows");
+                return invalid("has a shape whose size overflows");
         if (bytes != entry.end - entry.begin)
-            return fail("takes " + std::to_string(entry.end - entry.begin) + " bytes, but its shape needs " +
-                        std::to_string(bytes) + " of " + entry.dtype);
+            return invalid("takes " + std::to_string(entry.end - entry.begin) + " bytes, but its shape needs " +
+                           std::to_string(bytes) + " of " + entry.dtype);
     }
     return entry;
 }
@@ -71,27 +72,27 @@ Result<SafetensorsEntry> parse_entry(const json& value, uint64_t data_bytes) {
 
 Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> file, const std::string& where) {
     if (file.size() < 8)
-        return fail(where + " is not a safetensors file: it has only " + std::to_string(file.size()) + " bytes");
+        return invalid(where + " is not a safetensors file: it has only " + std::to_string(file.size()) + " bytes");
     const uint64_t length = little_endian_u64(file.first(8));
     const auto* text = reinterpret_cast<const char*>(file.data()) + 8;
     // Any other kind of file gives a length of random digits; the bytes after it distinguish the two mistakes.
     const bool looks_right = file.size() > 8 && text[0] == '{';
-    if (!looks_right) return fail(where + " is not a safetensors file: byte 8 does not open a JSON header");
+    if (!looks_right) return invalid(where + " is not a safetensors file: byte 8 does not open a JSON header");
     if (length > kMaxHeaderBytes)
-        return fail(where + ": a header of " + std::to_string(length) + " bytes is over the format's limit of " +
-                    std::to_string(kMaxHeaderBytes));
+        return invalid(where + ": a header of " + std::to_string(length) + " bytes is over the format's limit of " +
+                       std::to_string(kMaxHeaderBytes));
     if (length > file.size() - 8)
-        return fail(where + ": the header says that it has " + std::to_string(length) +
-                    " bytes, but the file has only " + std::to_string(file.size() - 8) +
-                    " after its length (is it truncated?)");
+        return invalid(where + ": the header says that it has " + std::to_string(length) +
+                       " bytes, but the file has only " + std::to_string(file.size() - 8) +
+                       " after its length (is it truncated?)");
     PB_TRY(json header, parse_json({text, length}, where + " (header)", {.bytes = kMaxHeaderBytes, .depth = 8}));
     const EmptiesJson empties(header);
-    if (!header.is_object()) return fail(where + ": the header is not a JSON object");
+    if (!header.is_object()) return invalid(where + ": the header is not a JSON object");
     SafetensorsHeader out{8 + length, {}};
     for (const auto& [name, value] : header.items()) {
         if (name == "__metadata__") continue;
         auto entry = parse_entry(value, file.size() - out.bytes);
-        if (!entry) return fail(where + ": tensor '" + name + "' " + entry.error());
+        if (!entry) return fail(entry.code(), where + ": tensor '" + name + "' " + entry.error());
         entry->begin += out.bytes;
         entry->end += out.bytes;
         out.tensors.emplace(name, *std::move(entry));

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay::weights {
@@ -18,9 +19,9 @@ Result<Span> deal(int64_t total, int64_t unit, uint32_t rank, uint32_t size, con
                   const char* axis) {
     unit = std::max<int64_t>(unit, 1);
     if (total % unit != 0 || (total / unit) % size != 0)
-        return fail("cannot deal the " + std::to_string(total) + " " + axis + " of '" + name + "' to " +
-                    std::to_string(size) + " ranks in units of " + std::to_string(unit) +
-                    " (choose a tensor_parallel_size that divides " + std::to_string(total / unit) + ")");
+        return invalid("cannot deal the " + std::to_string(total) + " " + axis + " of '" + name + "' to " +
+                       std::to_string(size) + " ranks in units of " + std::to_string(unit) +
+                       " (choose a tensor_parallel_size that divides " + std::to_string(total / unit) + ")");
     return Span{total / size * rank, total / size};
 }
 
@@ -29,7 +30,7 @@ Result<> check_order(const pb_weight_spec& spec, uint32_t index) {
     const pb_weight_part& part = spec.parts[index];
     if (order.unit == 0 && order.stride == 0 && order.pairs == 0) return {};
     const auto refuse = [&](const std::string& why) {
-        return fail("the model takes the rows of '" + text_of(part.name) + "' in an order of their own, " + why);
+        return unsupported("the model takes the rows of '" + text_of(part.name) + "' in an order of their own, " + why);
     };
     if (spec.role == PB_WEIGHT_VECTOR || part.transposed) return refuse("and it is a vector or transposed");
     if (order.pairs < 0 || order.pairs % 2 != 0 || (order.pairs && part.rows % order.pairs != 0))
@@ -45,25 +46,25 @@ Result<> check_order(const pb_weight_spec& spec, uint32_t index) {
 
 Result<> check_spec(const pb_weight_spec& spec, uint32_t rank, uint32_t size) {
     if (size == 0 || rank >= size)
-        return fail("rank " + std::to_string(rank) + " of " + std::to_string(size) + " does not exist");
+        return invalid("rank " + std::to_string(rank) + " of " + std::to_string(size) + " does not exist");
     if (spec.tied_to > 0 || spec.part_count == 0)
-        return fail("this weight is not in a checkpoint: the model shares or computes it");
+        return invalid("this weight is not in a checkpoint: the model shares or computes it");
     if (spec.part_count > PB_MAX_FUSED)
-        return fail("the model fuses " + std::to_string(spec.part_count) + " tensors, more than " +
-                    std::to_string(PB_MAX_FUSED));
+        return invalid("the model fuses " + std::to_string(spec.part_count) + " tensors, more than " +
+                       std::to_string(PB_MAX_FUSED));
     constexpr int64_t kMaxElements = int64_t{1} << 40;
     for (uint32_t i = 0; i < spec.part_count; ++i) {
         const int64_t rows = spec.role == PB_WEIGHT_VECTOR ? 1 : spec.parts[i].rows;
         if (rows < 1 || spec.cols < 1 || rows > kMaxElements / spec.cols)
-            return fail("the model declares '" + text_of(spec.parts[i].name) + "' of shape " +
-                        shape_text({rows, spec.cols}));
+            return invalid("the model declares '" + text_of(spec.parts[i].name) + "' of shape " +
+                           shape_text({rows, spec.cols}));
         const auto& [first, stored] = std::pair(spec.parts[i].first_row, spec.parts[i].stored_rows);
         const bool vector = spec.role == PB_WEIGHT_VECTOR; // then of numbers, not of rows
         const int64_t taken = vector ? spec.cols : rows;
         if (stored != 0 && (stored > kMaxElements / spec.cols || first < 0 || first > stored - taken))
-            return fail("the model declares " + std::to_string(taken) + (vector ? " numbers" : " rows") + " from " +
-                        std::to_string(first) + " on of '" + text_of(spec.parts[i].name) + "', which has " +
-                        std::to_string(stored));
+            return invalid("the model declares " + std::to_string(taken) + (vector ? " numbers" : " rows") + " from " +
+                           std::to_string(first) + " on of '" + text_of(spec.parts[i].name) + "', which has " +
+                           std::to_string(stored));
         PB_CHECK(check_order(spec, i));
     }
     return {};
@@ -74,11 +75,11 @@ Result<std::shared_ptr<const CodeSource>> codes_of(const Piece& piece, const std
                                                    const StoredTensors& stored) {
     const std::optional<PackedFormat>& format = stored.packed();
     if (!format)
-        return fail("there is '" + module + ".qweight' in place of '" + piece.name +
-                    "', but config.json has no quantization_config that says how it is packed");
+        return invalid("there is '" + module + ".qweight' in place of '" + piece.name +
+                       "', but config.json has no quantization_config that says how it is packed");
     if (!piece.order.is_plain() && !format->takes_row_orders())
-        return fail("'" + module + "' is " + format->name() + ", and the model takes its rows in an order " +
-                    "of their own, which is not supported (take real weights)");
+        return unsupported("'" + module + "' is " + format->name() + ", and the model takes its rows in an order " +
+                           "of their own, which is not supported (take real weights)");
     return packed_codes(*format, *stored.checkpoint(), module, piece);
 }
 
@@ -99,7 +100,7 @@ Result<Share> share_of(const pb_weight_spec& spec, uint32_t rank, uint32_t size,
             PB_TRY(cols, deal(spec.cols, part.shard_unit, rank, size, name, "columns"));
         }
         if (i > 0 && cols.count != out.cols)
-            return fail("the parts fused with '" + name + "' are cut into different numbers of columns");
+            return invalid("the parts fused with '" + name + "' are cut into different numbers of columns");
         const int64_t stored_rows = part.stored_rows && !vector ? part.stored_rows : part_rows;
         if (part.stored_rows) (vector ? cols : rows).begin += part.first_row;
         const int64_t length = part.stored_rows ? part.stored_rows : spec.cols; // of a vector

@@ -1,4 +1,5 @@
 // What a checkpoint's weights are, for the choices that are left to it.
+#include "base/refusals.hpp"
 #include "weights/loader.hpp"
 
 namespace patchbay::weights {
@@ -28,7 +29,7 @@ std::string dtype_said(const FlatConfig& config) { // empty: none
 Result<pb_dtype> WeightSource::native_dtype(const FlatConfig& config) const {
     if (const Checkpoint* checkpoint = stored_.checkpoint()) {
         const auto stored = main_encoding(*checkpoint);
-        if (!stored) return fail("the checkpoint holds no f32, bf16 or f16 tensor");
+        if (!stored) return unsupported("the checkpoint holds no f32, bf16 or f16 tensor");
         return stored_.packed() || *stored != Encoding::kF32 ? PB_BF16 : PB_F32;
     }
     const std::string said = dtype_said(config);

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/refusals.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay::weights {
@@ -46,11 +47,11 @@ Result<> StoredTensors::check(const Piece& piece) const {
     const bool taps = shape.size() == 1 && view.shape.size() == 3 && view.shape[1] == 1 &&
                       view.shape[0] * view.shape[2] == shape[0];
     if (view.shape != shape && !taps)
-        return fail("tensor '" + piece.name + "' is " + shape_text(view.shape) + " but the model needs " +
-                    shape_text(shape) + " (is config.json of another model?)");
+        return invalid("tensor '" + piece.name + "' is " + shape_text(view.shape) + " but the model needs " +
+                       shape_text(shape) + " (is config.json of another model?)");
     if (!is_real(view.encoding))
-        return fail("tensor '" + piece.name + "' holds " + facts_of(view.encoding).name +
-                    ", but a weight is f32, bf16 or f16");
+        return unsupported("tensor '" + piece.name + "' holds " + facts_of(view.encoding).name +
+                           ", but a weight is f32, bf16 or f16");
     return {};
 }
 
@@ -59,7 +60,7 @@ Result<> StoredTensors::find_scales(Piece& piece) const {
     PB_TRY(const TensorView view, tensor(piece.name));
     if (view.encoding != Encoding::kF8_E4M3) return {};
     if (piece.stored == Piece::Stored::kTransposed)
-        return fail("tensor '" + piece.name + "' is F8_E4M3 and stored transposed, which is not supported");
+        return unsupported("tensor '" + piece.name + "' is F8_E4M3 and stored transposed, which is not supported");
     PB_TRY(piece.scales, fp8_scales(packed_, *checkpoint_, stored_name(piece.name), piece.shape));
     return {};
 }

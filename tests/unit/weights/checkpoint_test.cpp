@@ -48,6 +48,29 @@ TEST_F(CheckpointFolder, gives_each_tensor_its_dtype_shape_and_bytes) {
     EXPECT_THAT((*opened)->names(), ElementsAre("a", "b"));
 }
 
+TEST_F(CheckpointFolder, says_by_code_what_is_wrong_what_is_not_there_and_what_is_not_supported) {
+    const auto code = [&] { return Checkpoint::open(folder).code(); };
+    EXPECT_EQ(code(), StatusCode::kNotFound) << "an empty folder";
+    EXPECT_EQ(Checkpoint::open(folder / "none").code(), StatusCode::kNotFound);
+    EXPECT_EQ(Checkpoint::open(folder / "none.gguf").code(), StatusCode::kNotFound);
+    write("model.safetensors.index.json", R"({"weight_map": {"t": "one.safetensors"}})");
+    EXPECT_EQ(code(), StatusCode::kNotFound) << "its shard";
+    write("model.safetensors.index.json", R"({"weight_map": {"t": "../one.safetensors"}})");
+    EXPECT_EQ(code(), StatusCode::kInvalid);
+    for (const char* header : {"no JSON", R"({"t": 3})", R"({"t": {"dtype": "F32", "shape": [1]}})",
+                               R"({"t": {"dtype": "F32", "shape": [9], "data_offsets": [0, 8]}})"}) {
+        write("model.safetensors", safetensors(header, std::string(8, 'x')));
+        EXPECT_EQ(code(), StatusCode::kInvalid) << header;
+    }
+    write("model.safetensors", safetensors({{"t", "F64", {1}, std::string(8, 'x')}}));
+    const auto opened = Checkpoint::open(folder);
+    ASSERT_TRUE(opened) << opened.error();
+    EXPECT_EQ((*opened)->tensor("t").code(), StatusCode::kUnsupported);
+    EXPECT_EQ((*opened)->tensor("u").code(), StatusCode::kInvalid);
+    EXPECT_EQ(read_model_config(folder / "none").code(), StatusCode::kNotFound);
+    EXPECT_EQ(read_model_config(folder / "model.safetensors").code(), StatusCode::kInvalid);
+}
+
 TEST_F(CheckpointFolder, names_a_near_miss_of_a_tensor_that_is_not_there) {
     write("model.safetensors", safetensors({{"model.norm.weight", "F32", {1}, f32_bytes({1})}}));
     const auto opened = Checkpoint::open(folder);

@@ -19,6 +19,17 @@ std::string error_of(const std::string& file) {
     return parsed ? "(was read)" : parsed.error();
 }
 
+TEST(Gguf, says_by_code_what_is_wrong_and_what_is_not_supported) {
+    GgufBytes old;
+    old.version = 1;
+    EXPECT_EQ(parse(old.with("")).code(), StatusCode::kUnsupported);
+    const std::string whole = GgufBytes().key("u32", 4u).with("");
+    EXPECT_EQ(parse("GGML" + whole.substr(4)).code(), StatusCode::kInvalid);
+    EXPECT_EQ(parse(whole.substr(0, 40)).code(), StatusCode::kInvalid) << "the end of a key is missing";
+    EXPECT_EQ(parse(GgufBytes().key("general.alignment", 7u).with("")).code(), StatusCode::kInvalid);
+    EXPECT_EQ(parse(GgufBytes().array("a", GgufType::kU8, 9, "").with("")).code(), StatusCode::kInvalid);
+}
+
 TEST(Gguf, reads_values_of_every_type) {
     GgufBytes out;
     out.key("u8", GgufType::kU8, "\xFF")
