@@ -4,6 +4,8 @@
 #include <cassert>
 #include <string>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::kv {
 
 BlockIdentities::BlockIdentities(uint32_t block_count, uint32_t block_size)
@@ -103,12 +105,12 @@ Result<> BlockIdentities::audit(std::span<const uint32_t> references) const {
         named += 1;
         cached += is_cached(b);
         if (at(b).in_use != (references[static_cast<size_t>(b)] > 0))
-            return fail(text(b) + " has an identity that is wrong about whether it is in use");
-        if (!by_key_.contains(at(b).key)) return fail(text(b) + " has an identity by which it is not found");
+            return broken(text(b) + " has an identity that is wrong about whether it is in use");
+        if (!by_key_.contains(at(b).key)) return broken(text(b) + " has an identity by which it is not found");
     }
     if (cached != cached_count_)
-        return fail(std::to_string(cached) + " free blocks are cached, and " + std::to_string(cached_count_) +
-                    " are counted");
+        return broken(std::to_string(cached) + " free blocks are cached, and " + std::to_string(cached_count_) +
+                      " are counted");
     size_t found = 0;
     for (const auto& [key, first] : by_key_) {
         bool all_in_use = true; // of the blocks so far
@@ -116,15 +118,15 @@ Result<> BlockIdentities::audit(std::span<const uint32_t> references) const {
         do {
             const Block& twin = at(b);
             if (!twin.named || !(twin.key == key) || ++found > named)
-                return fail(text(b) + " is found by an identity that it does not have");
+                return broken(text(b) + " is found by an identity that it does not have");
             if (twin.in_use && !all_in_use)
-                return fail(text(b) + " is in use, after a free block of the same identity");
+                return broken(text(b) + " is in use, after a free block of the same identity");
             all_in_use = twin.in_use;
             b = twin.next_twin;
         } while (b != first);
     }
     if (found != named)
-        return fail(std::to_string(found) + " blocks are found by their identity, of " + std::to_string(named));
+        return broken(std::to_string(found) + " blocks are found by their identity, of " + std::to_string(named));
     return {};
 }
 

@@ -3,6 +3,8 @@
 #include <cassert>
 #include <string>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::kv {
 
 BlockPool::BlockPool(uint32_t block_count, uint32_t block_size)
@@ -79,8 +81,8 @@ void BlockPool::forget_all() {
 Result<> BlockPool::audit(std::span<const uint32_t> references) const {
     for (size_t b = 0; b < references_.size(); ++b)
         if (references_[b] != references[b])
-            return fail("block " + std::to_string(b) + " counts " + std::to_string(references_[b]) +
-                        " references, and " + std::to_string(references[b]) + " tables hold it");
+            return broken("block " + std::to_string(b) + " counts " + std::to_string(references_[b]) +
+                          " references, and " + std::to_string(references[b]) + " tables hold it");
     PB_CHECK(free_.audit(references));
     return identities_.audit(references);
 }

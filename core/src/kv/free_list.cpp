@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::kv {
 
 FreeList::FreeList(uint32_t block_count) : links_(block_count) {
@@ -35,20 +37,20 @@ Result<> FreeList::audit(std::span<const uint32_t> references) const {
     BlockId previous = kNoBlock;
     for (BlockId b = first_; b != kNoBlock; previous = b, b = at(b).next) {
         const auto block = "block " + std::to_string(b);
-        if (listed[static_cast<size_t>(b)]) return fail("the free list comes back to " + block);
+        if (listed[static_cast<size_t>(b)]) return broken("the free list comes back to " + block);
         listed[static_cast<size_t>(b)] = true;
-        if (references[static_cast<size_t>(b)] > 0) return fail(block + " is in the free list and in use");
-        if (at(b).previous != previous) return fail("the free list is torn at " + block);
+        if (references[static_cast<size_t>(b)] > 0) return broken(block + " is in the free list and in use");
+        if (at(b).previous != previous) return broken("the free list is torn at " + block);
         free += 1;
     }
-    if (previous != last_) return fail("the free list does not end where it should");
+    if (previous != last_) return broken("the free list does not end where it should");
     if (free != count_)
-        return fail("the free list has " + std::to_string(free) + " blocks and counts " + std::to_string(count_));
+        return broken("the free list has " + std::to_string(free) + " blocks and counts " + std::to_string(count_));
     const auto in_use =
         static_cast<uint32_t>(std::count_if(references.begin(), references.end(), [](uint32_t n) { return n > 0; }));
     if (free + in_use != links_.size())
-        return fail(std::to_string(free) + " blocks are free and " + std::to_string(in_use) + " in use, of " +
-                    std::to_string(links_.size()));
+        return broken(std::to_string(free) + " blocks are free and " + std::to_string(in_use) + " in use, of " +
+                      std::to_string(links_.size()));
     return {};
 }
 

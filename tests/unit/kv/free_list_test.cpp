@@ -49,6 +49,7 @@ TEST(FreeList, AnAuditNamesABlockThatIsInUseAndFree) {
     const FreeList list(2);
     const uint32_t references[] = {0, 1};
     EXPECT_EQ(list.audit(references).error(), "block 1 is in the free list and in use");
+    EXPECT_EQ(list.audit(references).code(), StatusCode::kInternal);
 }
 
 }  // namespace
