@@ -1,5 +1,6 @@
 #include "config/check_file.hpp"
 
+#include "base/refusals.hpp"
 #include "config/slots.hpp"
 
 namespace patchbay::config {
@@ -23,7 +24,7 @@ Result<Checked> check_file(const std::filesystem::path& file, const host::Regist
                            const CheckExperiment& check_experiment, const Explain& explain) {
     PB_TRY(const Document document, load_document(file));
     if (is_experiment(document.root)) {
-        if (!check_experiment) return fail(file.string() + " is an experiment, expected an engine configuration");
+        if (!check_experiment) return invalid(file.string() + " is an experiment, expected an engine configuration");
         return check_experiment(document, registry);
     }
     PB_TRY(Loaded loaded, load_engine_config(document.root, registry));

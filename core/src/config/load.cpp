@@ -4,6 +4,7 @@
 
 #include "base/flat_string.hpp"
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "base/suggest.hpp"
 #include "config/kv_dtypes.hpp"
 #include "config/allowed_plugins.hpp"
@@ -279,7 +280,7 @@ Result<ModelSettings> model_settings(const std::map<std::string, std::string>& k
         PB_TRY(const Document document, load_document(path->second));
         const Node* model = document.root.find("model");
         if (!model || model->kind != NodeKind::kMap)
-            return fail(printable(path->second) + " has no section 'model', which a model's file has");
+            return invalid(printable(path->second) + " has no section 'model', which a model's file has");
         file = *model;
     }
     PB_TRY(const Node nested, expand_dotted(given));

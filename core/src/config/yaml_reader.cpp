@@ -8,6 +8,7 @@
 
 #include "base/json_file.hpp"
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "config/document.hpp"
 #include "config/tree_builder.hpp"
 
@@ -107,12 +108,12 @@ size_t first_not_utf8(std::string_view text) {
 Result<Node> parse(std::string_view text, const std::string& name, const DocumentLimits& limits, Quoting quoting) {
     const std::string shown = patchbay::printable(name, 1000); // a file that another one includes may have any name
     if (text.size() > limits.bytes)
-        return fail(shown + " has " + std::to_string(text.size()) + " bytes, more than the " +
-                    std::to_string(limits.bytes) + " of a configuration");
+        return invalid(shown + " has " + std::to_string(text.size()) + " bytes, more than the " +
+                       std::to_string(limits.bytes) + " of a configuration");
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3); // a byte order mark
     const size_t bad = std::min(text.find('\0'), first_not_utf8(text));
     if (bad != text.npos)
-        return fail(
+        return invalid(
             shown + ":" +
             std::to_string(1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n')) +
             ": this line is not UTF-8 text");
@@ -148,8 +149,8 @@ class Loader {
     explicit Loader(const DocumentLimits& limits) : limits_(limits) {}
 
     Result<Node> load(const fs::path& path, const Origin* from) {
-        const auto refuse = [&](const std::string& text) -> Failure {
-            return fail(StatusCode::kInvalid, printable_message(from ? from->text() + ": " + text : text));
+        const auto refuse = [&](const std::string& text, StatusCode code = StatusCode::kInvalid) -> Failure {
+            return fail(code, printable_message(from ? from->text() + ": " + text : text));
         };
         std::error_code error;
         const fs::path real = fs::weakly_canonical(path, error);
@@ -159,7 +160,7 @@ class Loader {
             return refuse("more than " + std::to_string(limits_.includes) + " files that include one another");
         if (files_.size() >= limits_.files) return refuse("more than " + std::to_string(limits_.files) + " files");
         auto text = read_whole_file(path, limits_.bytes);
-        if (!text) return refuse(text.error());
+        if (!text) return refuse(text.error(), text.code());
         files_.push_back({path, *text});
         const Quoting quoting = from ? Quoting::kNothing : Quoting::kContent;
         PB_TRY(Node root, parse(*text, path.string(), limits_, quoting));
