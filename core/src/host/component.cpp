@@ -159,7 +159,7 @@ Result<std::unique_ptr<Component>> Component::create(std::shared_ptr<Library> li
     component->self_ = self;
     const ComponentCall noted(component->label(), component->calls(), "extension");
     if (auto read = component->extensions_.read(component->type_, self); !read)
-        return fail(read.code(), p.label + ": " + read.error());
+        return prefixed(p.label, read.failure());
     return component;
 }
 

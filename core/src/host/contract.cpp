@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/refusals.hpp"
 #include "patchbay/abi/services.h"
 #include "patchbay/sizes.hpp"
 
@@ -129,7 +130,7 @@ Result<> ExtensionTables::read(const pb_component& type, void* self) {
         complete = is_complete(std::get<std::optional<table>>(tables_).emplace(own<table>(given)));
         PB_EACH_EXTENSION(PB_READ)
 #undef PB_READ
-        if (!complete) return fail("its table of " + std::string(id) + " lacks a function");
+        if (!complete) return invalid("its table of " + std::string(id) + " lacks a function");
     }
     return {};
 }

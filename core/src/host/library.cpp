@@ -165,12 +165,12 @@ std::optional<LoadFault> check_component(const pb_component* given) {
 
 Result<std::shared_ptr<Library>> Library::open(const std::filesystem::path& path, const std::string& expected,
                                                LoadFault* fault) {
-    const auto refuse = [&](std::string check, std::string reason) {
+    const auto refuse = [&](std::string check, std::string reason, StatusCode code = StatusCode::kInvalid) {
         if (fault) *fault = {check, reason};
-        return fail(path.string() + ": " + reason);
+        return fail(code, path.string() + ": " + reason);
     };
     auto copy = private_copy(path);
-    if (!copy) return refuse("file.readable", copy.error());
+    if (!copy) return refuse("file.readable", copy.error(), copy.code());
     if (!expected.empty() && expected != copy->sha256)
         return refuse("file.sha256", "its SHA-256 is " + copy->sha256.substr(0, 12) + "…, its manifest says " +
                                          expected.substr(0, 12) +
@@ -195,7 +195,7 @@ Result<std::shared_ptr<Library>> Library::open(const std::filesystem::path& path
     if (p->magic != PB_MAGIC)
         return refuse("abi.magic", "not a plugin: " PB_ENTRY_SYMBOL " does not begin with the magic number");
     if (const std::string why = version_fault(p->abi_major, p->abi_minor); !why.empty())
-        return refuse("abi.version", why);
+        return refuse("abi.version", why, StatusCode::kUnsupported);
     constexpr size_t kFirstRelease = offsetof(pb_plugin, components) + sizeof p->components; // later fields may lack
     if (p->struct_size < kFirstRelease || !p->name || !p->version || !p->build ||
         (p->component_count > 0 && !p->components))

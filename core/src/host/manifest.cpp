@@ -6,6 +6,7 @@
 
 #include "base/json_file.hpp"
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 
 namespace patchbay::host {
 
@@ -110,19 +111,19 @@ Result<Manifest> parse_manifest(std::string_view text, const std::filesystem::pa
         m.sha256 = j.at("sha256").get<std::string>();
         const int64_t major = whole(j.at("abi_major")), minor = whole(j.at("abi_minor"));
         if (std::min(major, minor) < 0 || std::max(major, minor) > UINT16_MAX)
-            return fail(file.string() + ": 'abi_major' and 'abi_minor' must be 0 to 65535");
+            return invalid(file.string() + ": 'abi_major' and 'abi_minor' must be 0 to 65535");
         m.abi_major = static_cast<uint16_t>(major);
         m.abi_minor = static_cast<uint16_t>(minor);
         const auto library = j.at("library").get<std::string>();
         if (library.empty() || library.find('/') != std::string::npos)
-            return fail(file.string() + ": 'library' must be a file beside it");
+            return invalid(file.string() + ": 'library' must be a file beside it");
         m.library = file.parent_path() / library;
         for (const json& c : j.at("components")) m.components.push_back(component_from(c));
         if (const std::string fault = fault_of(m); !fault.empty())
-            return fail(file.string() + ": " + printable_message(fault));
+            return invalid(file.string() + ": " + printable_message(fault));
         return m;
     } catch (const json::exception& e) {
-        return fail(file.string() + ": not a plugin manifest: " + json_reason(e));
+        return invalid(file.string() + ": not a plugin manifest: " + json_reason(e));
     }
 }
 

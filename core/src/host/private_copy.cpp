@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/refusals.hpp"
 #include "base/sha256.hpp"
 #include "base/temporary_folder.hpp"
 
@@ -26,12 +27,12 @@ constexpr auto kNotedEach = std::chrono::hours(24);       // a copy's use, as th
 Result<std::string> read_file(const fs::path& file) {
     std::error_code error;
     const fs::file_status status = fs::status(file, error);
-    if (status.type() == fs::file_type::not_found) return fail("there is no such file");
+    if (status.type() == fs::file_type::not_found) return not_found("there is no such file");
     if (error) return fail("cannot be read: " + error.message());
-    if (!fs::is_regular_file(status)) return fail("it is not a regular file");  // reading a pipe would wait for ever
+    if (!fs::is_regular_file(status)) return invalid("it is not a regular file");  // reading a pipe would wait for ever
     const uint64_t size = fs::file_size(file, error);
     if (error) return fail("cannot be read: " + error.message());
-    if (size > kLargestLibrary) return fail("larger than 1 GiB");
+    if (size > kLargestLibrary) return invalid("larger than 1 GiB");
     errno = 0;
     std::ifstream in(file, std::ios::binary);
     std::string bytes(size, '\0');
@@ -59,10 +60,10 @@ Result<fs::path> cache_folder() {
     if (stat(folder.c_str(), &info) != 0)
         return fail("cannot make the cache folder " + folder.string() + ": " + std::strerror(errno));
     if (info.st_uid != geteuid())
-        return fail("the cache folder " + folder.string() + " belongs to another user (set PATCHBAY_CACHE)");
+        return invalid("the cache folder " + folder.string() + " belongs to another user (set PATCHBAY_CACHE)");
     if (info.st_mode & 022)
-        return fail("the cache folder " + folder.string() + " can be written to by others (chmod go-w " +
-                    folder.string() + ", or set PATCHBAY_CACHE to a folder of your own)");
+        return invalid("the cache folder " + folder.string() + " can be written to by others (chmod go-w " +
+                       folder.string() + ", or set PATCHBAY_CACHE to a folder of your own)");
     return folder;
 }
 

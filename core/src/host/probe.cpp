@@ -19,6 +19,7 @@
 #include "base/clock.hpp"
 #include "base/numbers.hpp"
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "host/probe_folder.hpp"
 #include "host/probe_wire.hpp"
 
@@ -140,7 +141,7 @@ Result<> read_variable(const char* name, uint64_t min_value, uint64_t max_value,
     const auto value = parse_number<uint64_t>(text);
     if (value) out = *value;
     if (value && out >= min_value && out <= max_value) return {};
-    return fail(std::string(name) + " is '" + printable(text) + "', expected a whole number from " +
+    return invalid(std::string(name) + " is '" + printable(text) + "', expected a whole number from " +
                 std::to_string(min_value) + " to " + std::to_string(max_value));
 }
 
@@ -176,7 +177,7 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
     std::error_code error;
     const fs::path self = fs::read_symlink("/proc/self/exe", error);
     const fs::path program = options.program.empty() ? self.parent_path() / "patchbay-probe" : options.program;
-    if (!fs::is_regular_file(program, error)) return fail("there is no probe program " + program.string());
+    if (!fs::is_regular_file(program, error)) return not_found("there is no probe program " + program.string());
     PB_TRY(const auto cache, ProbeFolder::make());
     PB_TRY(Pipe verdict, Pipe::open());
     PB_TRY(Pipe end, Pipe::open());

@@ -1,5 +1,7 @@
 #include "host/prober.hpp"
 
+#include "base/refusals.hpp"
+
 namespace patchbay::host {
 
 Result<> Prober::try_out(const Manifest& plugin, const ProbedComponent& component) {
@@ -18,8 +20,8 @@ Result<> Prober::try_out(const Manifest& plugin, const ProbedComponent& componen
     if (report.verdict == Verdict::kUnavailable)
         return fail(StatusCode::kUnavailable, "not available on this machine: " + report.reason);
     if (report.manifest->sha256 != plugin.sha256)
-        return fail(plugin.library.string() + " changed since it was probed (run `patchbay plugin test " +
-                    plugin.library.string() + "`)");
+        return invalid(plugin.library.string() + " changed since it was probed (run `patchbay plugin test " +
+                       plugin.library.string() + "`)");
     const std::lock_guard lock(mutex_);
     if (passed_.size() < kMaxKept) passed_.insert(std::move(key));
     return {};

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "base/suggest.hpp"
 #include "base/words.hpp"
 #include "host/inner_devices.hpp"
@@ -59,10 +60,10 @@ const ComponentManifest* Registry::first(std::string_view kind, std::string_view
 Result<const ComponentManifest*> Registry::find(std::string_view kind, std::string_view name) const {
     if (const ComponentManifest* found = first(kind, name)) {
         const auto place = static_cast<size_t>(plugin_of(*found) - found_.manifests.data());
-        if (const std::string fault = disallowed(*plugin_of(*found)); !fault.empty()) return fail(fault);
+        if (const std::string fault = disallowed(*plugin_of(*found)); !fault.empty()) return invalid(fault);
         if (found_.obstacles.empty() || found_.obstacles.front().before > place) return found;
-        return fail(found_.obstacles.front().reason +
-                    "; no plugin of another folder takes its place: mend it, or move it away");
+        return invalid(found_.obstacles.front().reason +
+                       "; no plugin of another folder takes its place: mend it, or move it away");
     }
     const auto known = names(kind);
     const std::string text = "no " + std::string(kind) + " '" + printable(name) + "'";
@@ -118,8 +119,8 @@ Result<Typed<Table>> Registry::make(std::string_view kind, const std::string& na
     PB_TRY(auto library, Library::open(plugin.library, plugin.sha256));
     const pb_component* type = library->find(kind, name);
     if (!type)
-        return fail(plugin.library.string() + ": its manifest promises a " + std::string(kind) + " '" + name +
-                    "' that it does not hold");
+        return invalid(plugin.library.string() + ": its manifest promises a " + std::string(kind) + " '" + name +
+                       "' that it does not hold");
     Typed<Table> typed;
     PB_TRY(typed.component, Component::create(std::move(library), *type, settings, services));
     typed.table = static_cast<const Table*>(type->vtable);

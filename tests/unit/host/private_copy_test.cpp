@@ -25,6 +25,13 @@ class PrivateCopyTest : public HostTest {
     }
 };
 
+TEST_F(PrivateCopyTest, IsOfAFileThatIsThere) {
+    EXPECT_EQ(private_copy(folder_ / "none.so").code(), StatusCode::kNotFound);
+    EXPECT_EQ(private_copy(folder_.path()).code(), StatusCode::kInvalid) << "a folder";
+    EXPECT_EQ(Library::open(folder_ / "none.so", "").code(), StatusCode::kNotFound);
+    EXPECT_EQ(Library::open(file("text.so", "no library"), "").code(), StatusCode::kInvalid);
+}
+
 TEST_F(PrivateCopyTest, IsNamedByItsContent) {
     const PrivateCopy copy = must(private_copy(file("abc.so", "abc")));
     EXPECT_EQ(copy.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  // FIPS 180-4

@@ -247,6 +247,7 @@ TEST_F(ProbeTest, TheEnvironmentMaySetItsLimits) {
     const Variable wrong("PATCHBAY_PROBE_TIMEOUT_S", "a minute");
     EXPECT_EQ(error_of(probe(built("says_one"), kOptions)),
               "PATCHBAY_PROBE_TIMEOUT_S is 'a minute', expected a whole number from 1 to 86400");
+    EXPECT_EQ(probe_limits().code(), StatusCode::kInvalid);
 }
 
 TEST_F(ProbeTest, AManifestThatCannotBeWrittenIsAFailureNotAVerdict) {

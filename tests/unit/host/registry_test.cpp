@@ -293,6 +293,7 @@ TEST_F(RegistryTest, AManifestThatLiesAboutTheDigestIsRefused) {
 TEST_F(RegistryTest, AManifestThatPromisesTooMuchIsRefused) {
     const Registry r = with([](Manifest& m) { m.components[0].name = "oracle"; });
     EXPECT_THAT(making(r, "oracle"), HasSubstr("its manifest promises a proposer 'oracle' that it does not hold"));
+    EXPECT_EQ(r.proposer("oracle", {}, {}).code(), StatusCode::kInvalid);
 }
 
 TEST_F(RegistryTest, APluginOfAnotherContractIsAFaultInTheList) {
