@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "config/step_limits.hpp"
 #include "runner/kv_room.hpp"
 #include "runner/model_runner.hpp"
@@ -175,8 +176,8 @@ Result<> ModelRunner::Builder::bind_kv() {
         PB_TRY(of_draft, describe_kv(*out_->draft_, of_draft_));
         for (const kv::LayerKv& layer : of_draft.kept)
             if (layer.spec.kind == kv::GroupKind::kRecurrent)
-                return fail(out_->draft_->model_.label() +
-                            " keeps states: a state cannot go back to before a rejected draft");
+                return unsupported(out_->draft_->model_.label() +
+                                   " keeps states: a state cannot go back to before a rejected draft");
         for (kv::LayerKv layer : of_draft.kept) {
             if (layer.owner) *layer.owner += own.kept.size();
             kept.push_back(std::move(layer));

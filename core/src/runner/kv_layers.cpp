@@ -14,7 +14,7 @@ Result<std::vector<kv::LayerKv>> KvLayers::describe(std::span<const pb_kv_spec> 
     PB_TRY(auto kept, describe_layers(attention_, layers, form));
     for (size_t i = 0; i < layers.size(); ++i) {
         const auto owner = kv_owner(layers, i);
-        if (!owner) return fail("layer " + std::to_string(i) + " " + owner.error());
+        if (!owner) return fail(owner.code(), "layer " + std::to_string(i) + " " + owner.error());
         kept[i].owner = *owner;
         if (!*owner) continue;
         const kv::LayerKv& its = kept[**owner];

@@ -67,7 +67,7 @@ Result<std::vector<kv::LayerKv>> describe_layers(const host::Component& attentio
     std::vector<kv::LayerKv> out;
     for (size_t i = 0; i < layers.size(); ++i) {
         auto layer = describe(attention, layers[i], attention_spec(layers[i], form, i));
-        if (!layer) return fail("layer " + std::to_string(i) + ": " + layer.error());
+        if (!layer) return prefixed("layer " + std::to_string(i), layer.failure());
         out.push_back(*std::move(layer));
     }
     return out;

@@ -65,8 +65,8 @@ Result<pb_weight*> WeightLoader::prepare(const host::Component& model, const pb_
     const Result<> prepared = device_.plugin.component->check(status, "prepare");
     if (!prepared && status == PB_UNSUPPORTED && loaded.group) {
         const std::string name(spec.parts[0].name, strnlen(spec.parts[0].name, sizeof spec.parts[0].name));
-        return fail(prepared.error() + " (of model '" + std::string(model.type().name) + "', weight '" +
-                    name + "' as " + text_of(loaded.dtype, loaded.group) +
+        return fail(prepared.code(), prepared.error() + " (of model '" + std::string(model.type().name) +
+                    "', weight '" + name + "' as " + text_of(loaded.dtype, loaded.group) +
                     "; with quantization: none it is given real numbers)");
     }
     PB_CHECK(prepared);
