@@ -75,16 +75,17 @@ Result<> RankedExecutor::submit(const StepInput& in) {
     using IfItFails = parallel::Hub::IfItFails;
     const auto then = in.is_redone_if_it_fails ? IfItFails::kIsRedone : IfItFails::kEnds;
     const auto sent = group_.broadcast(in.rows, in.copies, then, clock_);
-    if (!sent) return fail(group_.cause(sent.error()));
+    if (!sent) return group_.cause(sent.failure());
     Result<> done = LocalExecutor::submit(in);
     if (done && in.is_redone_if_it_fails) done = group_.wait_for_step();
     if (done) return done;
-    return in.is_redone_if_it_fails ? give_up(done.error()) : fail(group_.cause(done.error()));
+    return in.is_redone_if_it_fails ? give_up(done.failure()) : group_.cause(done.failure());
 }
 
-Result<> RankedExecutor::give_up(const std::string& fault) {
-    const auto why = group_.reconnect(fault, [this] { return runner().reconnect(); });
-    return fail(why ? *why : group_.cause(why.error()));
+Result<> RankedExecutor::give_up(const Failure& fault) {
+    const auto why = group_.reconnect(fault.text, [this] { return runner().reconnect(); });
+    if (!why) return group_.cause(why.failure());
+    return *why == fault.text ? fault : fail(*why);
 }
 
 PassStats RankedExecutor::stats() const {

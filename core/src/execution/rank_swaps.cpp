@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "execution/model_choice.hpp"
 #include "host/library.hpp"
 #include "parallel/group.hpp"
@@ -74,7 +75,7 @@ Result<> RankSwaps::prepare(const RankSwap& swap) {
 Result<std::unique_ptr<host::Component>> RankSwaps::make(const RankSwap& swap, const char* kind) const {
     PB_TRY(auto library, host::Library::open(swap.library, swap.sha256));
     const pb_component* const type = library->find(kind, swap.plugin);
-    if (!type) return fail(swap.library + " has no " + kind + " '" + swap.plugin + "'");
+    if (!type) return not_found(swap.library + " has no " + kind + " '" + swap.plugin + "'");
     host::Settings settings;
     for (const auto& [key, value] : swap.settings) settings[key] = value;
     return host::Component::create(std::move(library), *type, settings, p_.services);
@@ -103,7 +104,7 @@ Result<> RankSwaps::prepare_model(const RankSwap& swap) {
     PB_TRY(const ModelChoice choice, choose_model(wanted, p_.registry, Numbers::kSome));
     PB_TRY(const std::string identity, weights::model_identity(swap.weights));
     if (identity != swap.identity)
-        return fail(swap.weights + " is " + identity + " there, " + swap.identity + " on rank 0");
+        return invalid(swap.weights + " is " + identity + " there, " + swap.identity + " on rank 0");
     PB_TRY(auto made, make(swap, "model"));
     const runner::ModelSwap& models = p_.runner.model_swap();
     PB_TRY(auto loaded, models.load_beside(*made, choice.config, choice.source, choice.weights, between_steps));
@@ -122,7 +123,7 @@ Result<> RankSwaps::use_attention(uint64_t candidate) {
     if (candidate > 0) {
         const std::lock_guard lock(mutex_);
         const auto at = attentions_.find(candidate);
-        if (at == attentions_.end()) return fail("there is no such candidate");
+        if (at == attentions_.end()) return not_found("there is no such candidate");
         to = at->second.get();
     }
     PB_CHECK(p_.runner.attention().use(*to));
@@ -134,7 +135,7 @@ Result<> RankSwaps::use_model(uint64_t candidate) {
     if (candidate == current_model_) return {};
     const std::lock_guard lock(mutex_);
     const auto at = models_.find(candidate);
-    if (at == models_.end() || !at->second.weights) return fail("there is no such candidate");
+    if (at == models_.end() || !at->second.weights) return not_found("there is no such candidate");
     p_.runner.model_swap().use(at->second.component ? *at->second.component : first_model_, *at->second.weights);
     models_[current_model_].weights = std::move(at->second.weights); // of what was in use
     current_model_ = candidate;

@@ -15,6 +15,7 @@
 
 #include "base/clock.hpp"
 #include "base/numbers.hpp"
+#include "base/refusals.hpp"
 #include "parallel/connection.hpp"
 
 namespace patchbay::parallel {
@@ -81,15 +82,15 @@ std::string text_of(const Endpoint& at) {
 
 Result<Socket> listen_at(const Endpoint& at) {
     PB_TRY(const Addresses all, look_up(at, AI_PASSIVE));
-    std::string why;
+    int why = 0;
     for (const addrinfo* a = all.get(); a; a = a->ai_next) {
         Socket socket = socket_for(*a);
         const int on = 1;
         setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
         if (bind(socket.get(), a->ai_addr, a->ai_addrlen) == 0 && listen(socket.get(), SOMAXCONN) == 0) return socket;
-        why = std::strerror(errno);
+        why = errno;
     }
-    return fail(StatusCode::kUnavailable, "cannot listen at " + text_of(at) + ": " + why);
+    return fail(code_of_listen(why), "cannot listen at " + text_of(at) + ": " + std::strerror(why));
 }
 
 Result<Socket> connect_to(const Endpoint& to, uint64_t timeout_ns) {

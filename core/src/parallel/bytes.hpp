@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/refusals.hpp"
 #include "base/result.hpp"
 
 namespace patchbay::parallel {
@@ -66,9 +67,9 @@ class ByteReader {
     bool torn() const { return torn_; } // a read went past the end
     // Fails unless everything was present and nothing is left. what: "a step"
     Result<> done(const char* what) const {
-        if (torn_) return fail(std::string(what) + " ends too early");
+        if (torn_) return invalid(std::string(what) + " ends too early");
         if (!rest_.empty())
-            return fail(std::string(what) + " has " + std::to_string(rest_.size()) + " bytes too many");
+            return invalid(std::string(what) + " has " + std::to_string(rest_.size()) + " bytes too many");
         return {};
     }
 

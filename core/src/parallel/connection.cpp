@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::parallel {
 namespace {
 
@@ -41,9 +43,9 @@ Connection::Connection(Socket socket) : socket_(std::move(socket)) {
 
 Result<> Connection::post(MessageType type, std::string_view bytes) {
     if (bytes.size() > kMaxMessage)
-        return fail("a message of " + std::to_string(bytes.size()) + " bytes, at most " +
-                    std::to_string(kMaxMessage) + " are sent");
-    if (out_.size() - sent_ + bytes.size() > kMaxBacklog) return fail("takes no messages any more");
+        return invalid("a message of " + std::to_string(bytes.size()) + " bytes, at most " +
+                       std::to_string(kMaxMessage) + " are sent");
+    if (out_.size() - sent_ + bytes.size() > kMaxBacklog) return unavailable("takes no messages any more");
     const Header header{kMagic, kProtocol, static_cast<uint16_t>(type), static_cast<uint32_t>(bytes.size()),
                         checksum(bytes)};
     out_.append(reinterpret_cast<const char*>(&header), sizeof header);
@@ -57,7 +59,7 @@ Result<> Connection::flush() {
         if (n > 0) sent_ += static_cast<size_t>(n);
         else if (errno == EAGAIN || errno == EWOULDBLOCK) return {};
         else if (errno == EPIPE || errno == ECONNRESET) break; // receive() says so, after what came before
-        else if (errno != EINTR) return fail(std::string("cannot be written to: ") + std::strerror(errno));
+        else if (errno != EINTR) return unavailable(std::string("cannot be written to: ") + std::strerror(errno));
     }
     out_.clear();
     sent_ = 0;
@@ -71,10 +73,10 @@ Result<> Connection::receive(std::vector<Message>& arrived) {
         in_.resize(before + kPart);
         const ssize_t n = recv(socket_.get(), in_.data() + before, kPart, 0);
         in_.resize(before + static_cast<size_t>(n > 0 ? n : 0));
-        if (n == 0) return fail("closed its connection");
+        if (n == 0) return unavailable("closed its connection");
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
-        if (n < 0 && errno == ECONNRESET) return fail("closed its connection"); // with unread bytes
-        if (n < 0 && errno != EINTR) return fail(std::string("lost its connection: ") + std::strerror(errno));
+        if (n < 0 && errno == ECONNRESET) return unavailable("closed its connection"); // with unread bytes
+        if (n < 0 && errno != EINTR) return unavailable(std::string("lost its connection: ") + std::strerror(errno));
         PB_CHECK(take_messages(arrived));
     }
     return {};
@@ -85,18 +87,18 @@ Result<> Connection::take_messages(std::vector<Message>& arrived) {
     while (in_.size() - at >= sizeof(Header)) {
         Header header;
         std::memcpy(&header, in_.data() + at, sizeof header);
-        if (header.magic != kMagic) return fail("sent something that is no message");
+        if (header.magic != kMagic) return invalid("sent something that is no message");
         if (header.protocol != kProtocol)
-            return fail("speaks protocol " + std::to_string(header.protocol) + ", expected " +
-                        std::to_string(kProtocol) + " (is it of another version?)");
+            return invalid("speaks protocol " + std::to_string(header.protocol) + ", expected " +
+                           std::to_string(kProtocol) + " (is it of another version?)");
         if (header.type < 1 || header.type > static_cast<uint16_t>(kLastType))
-            return fail("sent a message of the unknown type " + std::to_string(header.type));
+            return invalid("sent a message of the unknown type " + std::to_string(header.type));
         if (header.length > max_message_)
-            return fail("announced a message of " + std::to_string(header.length) + " bytes, at most " +
+            return invalid("announced a message of " + std::to_string(header.length) + " bytes, at most " +
                         std::to_string(max_message_) + " are taken");
         if (in_.size() - at < sizeof header + header.length) break;
         const std::string_view bytes(in_.data() + at + sizeof header, header.length);
-        if (checksum(bytes) != header.checksum) return fail("sent a message whose checksum is wrong");
+        if (checksum(bytes) != header.checksum) return invalid("sent a message whose checksum is wrong");
         arrived.push_back({static_cast<MessageType>(header.type), std::string(bytes)});
         at += sizeof header + header.length;
     }

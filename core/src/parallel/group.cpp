@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/refusals.hpp"
 #include "parallel/bytes.hpp"
 
 namespace patchbay::parallel {
@@ -47,10 +48,11 @@ std::string Group::known_cause(const std::string& fault) const {
     return failure.ends_with(fault) ? fault : failure; // all ranks may have the same fault
 }
 
-std::string Group::cause(const std::string& fault) {
-    const std::string why = hub_->explain(fault);
-    if (why == fault) out_of_step_ = fault;
-    return why;
+Failure Group::cause(const Failure& fault) {
+    std::string why = hub_->explain(fault.text);
+    if (why != fault.text) return fail(std::move(why));
+    out_of_step_ = fault.text;
+    return fault;
 }
 
 Result<> Group::check_equal(const std::vector<Fact>& ours) {
@@ -59,7 +61,7 @@ Result<> Group::check_equal(const std::vector<Fact>& ours) {
     for (const RankInfo& rank : ranks) {
         const auto theirs = read_facts(replies[rank.rank - 1]);
         const std::string wrong = theirs ? difference(ours, *theirs) : theirs.error();
-        if (!wrong.empty()) return fail(text_of(rank) + " would not compute the same: " + wrong);
+        if (!wrong.empty()) return invalid(text_of(rank) + " would not compute the same: " + wrong);
     }
     return hub_->broadcast(MessageType::kGo, "");
 }
@@ -100,7 +102,7 @@ Result<std::string> Group::reconnect(const std::string& fault, const std::functi
         if (const auto replies = hub_->gather(); !replies) done = replies.failure();
     if (done) return theirs.empty() ? fault : theirs;
     hub_->fail_session(done.error());
-    return fail("the ranks' devices cannot connect anew: " + done.error());
+    return prefixed("the ranks' devices cannot connect anew", done.failure());
 }
 
 Result<uint64_t> Group::order(RankSwap swap) {

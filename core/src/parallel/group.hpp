@@ -41,7 +41,7 @@ class Group final : public runner::Ranks {
     std::string known_cause(const std::string& fault) const;
     // The same for a step. If the fault is this rank's alone, the other ranks may be one step ahead or late afterwards:
     // no further step is taken.
-    std::string cause(const std::string& fault);
+    Failure cause(const Failure& fault);
 
     Result<> broadcast(const std::vector<runner::BatchRow>&, std::span<const kv::PageCopy>, Hub::IfItFails,
                        const Clock&);

@@ -1,5 +1,6 @@
 #include "parallel/hello.hpp"
 
+#include "base/refusals.hpp"
 #include "parallel/bytes.hpp"
 
 namespace patchbay::parallel {
@@ -23,7 +24,7 @@ Result<Hello> read_hello(std::string_view bytes) {
     ByteReader in(bytes);
     Hello out{in.text(), in.get<uint32_t>(), in.get<uint32_t>(), in.get<uint32_t>(), in.text()};
     PB_CHECK(in.done("a rank's hello"));
-    if (out.job.size() > kMaxText || out.host.size() > kMaxText) return fail("a rank's hello is too long");
+    if (out.job.size() > kMaxText || out.host.size() > kMaxText) return invalid("a rank's hello is too long");
     return out;
 }
 

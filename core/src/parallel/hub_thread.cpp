@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/refusals.hpp"
 #include "parallel/address.hpp"
 #include "parallel/bytes.hpp"
 
@@ -107,7 +108,7 @@ void HubThread::hear(Peer& p, uint64_t now) {
     if (!arrived.empty()) p.heard_ns = now;
     for (const Message& m : arrived)
         if (const auto taken = take(p, m); !taken) {
-            heard = fail(taken.error());
+            heard = taken.failure();
             break;
         }
     if (heard) heard = p.connection.flush();
@@ -122,7 +123,7 @@ Result<> HubThread::take(Peer& p, const Message& m) {
     switch (m.type) {
         case MessageType::kBeat: return {};
         case MessageType::kReply:
-            if (p.replies.size() >= kMaxReplies) return fail("sent too many replies");
+            if (p.replies.size() >= kMaxReplies) return invalid("sent too many replies");
             if (s_.in_session) p.replies.push_back(m.bytes);
             break;
         case MessageType::kStepDone: {
@@ -139,7 +140,7 @@ Result<> HubThread::take(Peer& p, const Message& m) {
         case MessageType::kEnded: p.ended = true; break;
         case MessageType::kStoreSet: PB_CHECK(s_.store.on_set(m.bytes, s_.in_session)); break;
         case MessageType::kStoreGet: PB_CHECK(s_.store.on_get(p, m.bytes, s_.in_session)); break;
-        default: return fail("sent a message that is rank 0's to send");
+        default: return invalid("sent a message that is rank 0's to send");
     }
     s_.changed.notify_all();
     return {};
@@ -158,7 +159,7 @@ Result<> HubThread::take_fault(Peer& p, std::string_view message) {
 }
 
 Result<> HubThread::join(Peer& p, const Message& m) {
-    if (m.type != MessageType::kHello) return fail("did not say which rank it is");
+    if (m.type != MessageType::kHello) return invalid("did not say which rank it is");
     const auto joined = joining_.join(p, m.bytes);
     if (joined) s_.changed.notify_all();
     else (void)p.connection.post(MessageType::kRefused, joined.error());

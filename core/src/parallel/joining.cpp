@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::parallel {
 namespace {
 
@@ -52,11 +54,11 @@ void Joining::drop_silent(uint64_t now) {
 Result<> Joining::join(Peer& p, std::string_view hello) {
     PB_TRY(const Hello h, read_hello(hello));
     const uint32_t size = peers_.size();
-    if (h.job != job_) return fail("this is another job's rank 0 ('" + job_ + "', not '" + h.job + "')");
+    if (h.job != job_) return invalid("this is another job's rank 0 ('" + job_ + "', not '" + h.job + "')");
     if (h.size != size)
-        return fail("there are " + std::to_string(size) + " ranks here, not " + std::to_string(h.size));
-    if (h.rank == 0 || h.rank >= size) return fail("there is no rank " + std::to_string(h.rank) + " to join");
-    if (peers_.has_joined(h.rank)) return fail("rank " + std::to_string(h.rank) + " is there already");
+        return invalid("there are " + std::to_string(size) + " ranks here, not " + std::to_string(h.size));
+    if (h.rank == 0 || h.rank >= size) return invalid("there is no rank " + std::to_string(h.rank) + " to join");
+    if (peers_.has_joined(h.rank)) return invalid("rank " + std::to_string(h.rank) + " is there already");
     p.connection.take_at_most(kMaxMessage);
     peers_.join(p, {h.rank, h.pid, h.host});
     return {};

@@ -108,13 +108,13 @@ Result<std::string> device_of_rank(const Environment& env, const std::string& vi
 Result<std::vector<Member>> start_local(const std::filesystem::path& program, uint32_t size,
                                         const Deadlines& deadlines, const std::string& visible_by) {
     std::vector<Member> out;
-    const auto give_up = [&](const std::string& why) {
+    const auto give_up = [&](Failure why) {
         for (const Member& m : out) {
             kill(m.child, SIGKILL);
             while (waitpid(m.child, nullptr, 0) < 0 && errno == EINTR) {
             }
         }
-        return fail(why);
+        return why;
     };
     for (uint32_t rank = 1; rank < size; ++rank) {
         std::vector<std::string> variables;
@@ -122,7 +122,7 @@ Result<std::vector<Member>> start_local(const std::filesystem::path& program, ui
         if (!visible_by.empty()) {
             const auto own =
                 device_of_rank([](const char* name) -> const char* { return std::getenv(name); }, visible_by, rank);
-            if (!own) return give_up(own.error());
+            if (!own) return give_up(own.failure());
             const std::string head = visible_by + "=";
             std::erase_if(variables, [&](const std::string& v) { return v.starts_with(head); });
             variables.push_back(head + *own);
@@ -130,7 +130,7 @@ Result<std::vector<Member>> start_local(const std::filesystem::path& program, ui
         const SpawnWords environment(std::move(variables));
         int ends[2];
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-            return give_up(system_error("cannot make a socket pair"));
+            return give_up(fail(system_error("cannot make a socket pair")));
         Socket ours(ends[0]);
         const Socket theirs(ends[1]);
         const SpawnWords arguments({program.string(), "worker", "--fd", std::to_string(kWorkerFd), "--rank",
@@ -145,7 +145,7 @@ Result<std::vector<Member>> start_local(const std::filesystem::path& program, ui
         const int failed = posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.get(),
                                        environment.get());
         posix_spawn_file_actions_destroy(&actions);
-        if (failed) return give_up("cannot start " + program.string() + ": " + std::strerror(failed));
+        if (failed) return give_up(fail("cannot start " + program.string() + ": " + std::strerror(failed)));
         out.push_back({std::move(ours), rank, child});
     }
     return out;

@@ -58,7 +58,7 @@ Result<> Peers::post_to_ranks(MessageType type, std::string_view bytes) {
     for (const auto& p : all_) {
         if (!p->joined || p->closed) continue;
         if (const auto posted = p->connection.post(type, bytes); !posted)
-            return fail(text_of(p->info) + " " + posted.error());
+            return fail(posted.code(), text_of(p->info) + " " + posted.error());
     }
     return {};
 }

@@ -1,5 +1,6 @@
 #include "parallel/rank_store.hpp"
 
+#include "base/refusals.hpp"
 #include "parallel/bytes.hpp"
 
 namespace patchbay::parallel {
@@ -37,7 +38,7 @@ Result<> RankStore::on_set(std::string_view message, bool open) {
     const std::string key = in.text(), value = in.text();
     PB_CHECK(in.done("what it stores"));
     if (key.size() > kMaxKey || value.size() > kMaxValue || values_.size() >= kMaxValues)
-        return fail("stores too much");
+        return invalid("stores too much");
     if (open) set(key, value);
     return {};
 }
@@ -47,7 +48,7 @@ Result<> RankStore::on_get(Peer& p, std::string_view message, bool open) {
     const auto number = in.get<uint64_t>();
     const std::string key = in.text();
     PB_CHECK(in.done("what it asks of the store"));
-    if (key.size() > kMaxKey || p.questions.size() >= kMaxQuestions) return fail("asks too much of the store");
+    if (key.size() > kMaxKey || p.questions.size() >= kMaxQuestions) return invalid("asks too much of the store");
     const auto at = values_.find(key);
     if (!open) answer(p, number, nullptr);
     else if (at != values_.end()) answer(p, number, &at->second);

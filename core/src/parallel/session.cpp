@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/refusals.hpp"
 #include "parallel/bytes.hpp"
 
 namespace patchbay::parallel {
@@ -91,7 +92,7 @@ Result<RankSwap> read_swap(std::string_view bytes) {
     }
     PB_CHECK(in.done("a swap"));
     if (slot > static_cast<uint8_t>(RankSwap::Slot::kModel) || verb > static_cast<uint8_t>(RankSwap::Verb::kDrop))
-        return fail("a swap is of slot " + std::to_string(slot) + " and verb " + std::to_string(verb));
+        return invalid("a swap is of slot " + std::to_string(slot) + " and verb " + std::to_string(verb));
     out.slot = static_cast<RankSwap::Slot>(slot);
     out.verb = static_cast<RankSwap::Verb>(verb);
     return out;
@@ -150,18 +151,18 @@ namespace {
 // Of one group, for tokens [computed, end): blocks outside the window have no page.
 Result<> check_pages(const std::vector<kv::BlockId>& pages, uint64_t computed, uint64_t end, const StepLimits& limits) {
     const uint64_t block = limits.form.block_size, wanted = (end + block - 1) / block;
-    if (pages.size() < wanted) return fail("a step has too few pages for its tokens");
+    if (pages.size() < wanted) return invalid("a step has too few pages for its tokens");
     for (uint64_t i = 0; i < pages.size(); ++i) {
         if (pages[i] == kv::kNoBlock && (i + 1) * block <= computed) continue;
         if (pages[i] < 0 || static_cast<uint32_t>(pages[i]) >= limits.num_blocks)
-            return fail("a step uses page " + std::to_string(pages[i]) + " of " + std::to_string(limits.num_blocks));
+            return invalid("a step uses page " + std::to_string(pages[i]) + " of " + std::to_string(limits.num_blocks));
     }
     return {};
 }
 
 Result<> check_copied(kv::BlockId id, uint32_t count) {
     if (id >= 0 && static_cast<uint32_t>(id) < count) return {};
-    return fail("a step copies page " + std::to_string(id) + " of " + std::to_string(count));
+    return invalid("a step copies page " + std::to_string(id) + " of " + std::to_string(count));
 }
 
 }  // namespace
@@ -170,9 +171,9 @@ Result<> check_step(const std::vector<runner::BatchRow>& rows, std::span<const k
                     const StepLimits& limits) {
     for (const kv::PageCopy& page : copies) {
         if (page.way > kv::Way::kZeroSlot)
-            return fail("a step copies a page in way " + std::to_string(static_cast<int>(page.way)));
+            return invalid("a step copies a page in way " + std::to_string(static_cast<int>(page.way)));
         if (!limits.zeroes && (page.way == kv::Way::kZeroPage || page.way == kv::Way::kZeroSlot))
-            return fail("a step overwrites a page with zeros, which zero_freed_blocks does not ask for");
+            return invalid("a step overwrites a page with zeros, which zero_freed_blocks does not ask for");
         const bool to_slot = page.way == kv::Way::kToHost || page.way == kv::Way::kZeroSlot;
         const bool from_slot = page.way == kv::Way::kToDevice || page.way == kv::Way::kZeroSlot;
         PB_CHECK(check_copied(page.to, to_slot ? limits.swap_slots : limits.num_blocks));
@@ -181,16 +182,17 @@ Result<> check_step(const std::vector<runner::BatchRow>& rows, std::span<const k
     const uint32_t groups = limits.form.token_groups + limits.form.state_groups;
     for (const runner::BatchRow& row : rows) {
         const uint64_t end = uint64_t{row.computed} + row.tokens.size();
-        if (row.tokens.empty() || row.logit_rows > row.tokens.size()) return fail("a step has a row without tokens");
+        if (row.tokens.empty() || row.logit_rows > row.tokens.size()) return invalid("a step has a row without tokens");
         if (end > limits.max_position)
-            return fail("a step computes position " + std::to_string(end) + " of " +
-                        std::to_string(limits.max_position));
+            return invalid("a step computes position " + std::to_string(end) + " of " +
+                           std::to_string(limits.max_position));
         for (const int32_t id : row.tokens)
             if (id < 0 || static_cast<uint32_t>(id) >= limits.vocab_size)
-                return fail("a step computes token " + std::to_string(id) + " of " + std::to_string(limits.vocab_size));
+                return invalid("a step computes token " + std::to_string(id) + " of " +
+                               std::to_string(limits.vocab_size));
         if (row.table.pages.size() != groups)
-            return fail("a step has pages of " + std::to_string(row.table.pages.size()) + " KV groups, here are " +
-                        std::to_string(groups));
+            return invalid("a step has pages of " + std::to_string(row.table.pages.size()) + " KV groups, here are " +
+                           std::to_string(groups));
         for (uint32_t g = 0; g < groups; ++g) {
             const bool states = g >= limits.form.token_groups;
             PB_CHECK(check_pages(row.table.pages[g], states ? 0 : row.computed, states ? 1 : end, limits));

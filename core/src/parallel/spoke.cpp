@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/refusals.hpp"
 #include "parallel/address.hpp"
 #include "parallel/bytes.hpp"
 
@@ -120,7 +121,7 @@ void Spoke::lose(const std::string& why) {
 Result<Message> Spoke::next() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !inbox_.empty() || !lost_.empty(); });
-    if (inbox_.empty()) return fail(lost_);
+    if (inbox_.empty()) return unavailable(lost_);
     Message out = std::move(inbox_.front());
     inbox_.pop_front();
     return out;
@@ -128,8 +129,9 @@ Result<Message> Spoke::next() {
 
 Result<> Spoke::post(MessageType type, std::string_view bytes) {
     const std::lock_guard lock(mutex_);
-    if (!lost_.empty()) return fail(lost_);
-    if (const auto posted = connection_.post(type, bytes); !posted) return fail("rank 0 " + posted.error());
+    if (!lost_.empty()) return unavailable(lost_);
+    if (const auto posted = connection_.post(type, bytes); !posted)
+        return fail(posted.code(), "rank 0 " + posted.error());
     const uint64_t one = 1;
     if (connection_.has_backlog()) (void)!write(wake_.get(), &one, sizeof one);
     return {};
@@ -161,10 +163,10 @@ Result<std::string> Spoke::get(const std::string& key) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return ended_ || answers_.contains(number); });
     const auto at = answers_.find(number);
-    if (at == answers_.end()) return fail(lost_.empty() ? "the session is over" : lost_);
+    if (at == answers_.end()) return unavailable(lost_.empty() ? "the session is over" : lost_);
     std::optional<std::string> value = std::move(at->second);
     answers_.erase(at);
-    if (!value) return fail("the store is closed");
+    if (!value) return unavailable("the store is closed");
     return *std::move(value);
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "base/refusals.hpp"
 #include "base/result.hpp"
 #include "parallel/peers.hpp"
 
@@ -16,7 +17,7 @@ class StepsUnderWay {
     void sent(uint64_t number, uint64_t now) { starts_[number] = now; }
     // A rank has finished it, be it by a fault, and with it those before.
     Result<> finished(Peer& p, uint64_t number, const Peers& peers) {
-        if (number > latest_) return fail("has done a step that is still to come");
+        if (number > latest_) return invalid("has done a step that is still to come");
         p.last_step = number;
         uint64_t done = latest_;
         for (const auto& other : peers.all())

@@ -78,6 +78,14 @@ TEST(Hub, SaysWhoDidNotJoin) {
     EXPECT_THAT(hub.wait_until_joined().error(), HasSubstr("did not join within 0.1 s: 1, 2"));
 }
 
+TEST(Addresses, ThatAreInUseAreUnavailableAndWrongOnesInvalid) {
+    const auto first = listen_at({"127.0.0.1", 0});
+    ASSERT_TRUE(first) << first.error();
+    EXPECT_EQ(listen_at(address_of(*first)).code(), StatusCode::kUnavailable);
+    EXPECT_EQ(listen_at({"192.0.2.1", 0}).code(), StatusCode::kInvalid) << "no address of this machine";
+    EXPECT_EQ(parse_endpoint("node1").code(), StatusCode::kInvalid);
+}
+
 TEST(Hub, RefusesStrangersAndStaysOpenForTheRightOnes) {
     auto listener = listen_at({"127.0.0.1", 0});
     ASSERT_TRUE(listener) << listener.error();
