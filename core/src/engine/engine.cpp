@@ -20,14 +20,13 @@ std::string_view name_of(Phase phase) {
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
-// The texts of a grammar are the user's.
 Result<> Engine::compile_grammar(const grammar::StructuredOutputs& wanted) {
     StructuredOutput& grammars = impl_->pipeline->sampling.structured_output;
-    PB_CHECK(refused_as(StatusCode::kInvalid, in_one_line(grammars.compile(wanted))));
+    PB_CHECK(in_one_line(grammars.compile(wanted)));
     return {};
 }
 Result<RequestId> Engine::add_request(Request request) {
-    return refused_as(StatusCode::kInvalid, in_one_line(impl_->pipeline->intake.add(std::move(request))));
+    return in_one_line(impl_->pipeline->intake.add(std::move(request)));
 }
 
 void Engine::abort(RequestId id) {

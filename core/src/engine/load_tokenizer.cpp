@@ -10,7 +10,7 @@ namespace patchbay::engine {
 
 Result<std::shared_ptr<const text::Tokenizer>> load_tokenizer(const std::filesystem::path& path) {
     const auto load = weights::is_gguf(path) ? weights::load_gguf_tokenizer : text::Tokenizer::load;
-    return refused_as(StatusCode::kInvalid, in_one_line(load(path)));
+    return in_one_line(load(path));
 }
 
 Result<std::shared_ptr<const text::Tokenizer>> load_tokenizer(const config::EngineConfig& c, bool reads_weights) {

@@ -258,6 +258,19 @@ TEST(Engine, TheQueueIsCheckedWhenARequestArrives) {
     EXPECT_EQ(code, StatusCode::kExhausted);
 }
 
+TEST(Engine, ASamplerThatFailsToJudgeARequestIsNotTheUsersFault) {
+    auto c = tiny_model();
+    c.sampler = {"fails_when_told", {{"judges", "false"}}};
+    Harness h(c);
+    Request r;
+    r.prompt = {1, 2};
+    const auto refused = h.engine->add_request(r);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.code(), StatusCode::kFailed) << refused.error();
+    r.prompt.clear();
+    EXPECT_NE(h.engine->add_request(r).code(), StatusCode::kInternal);
+}
+
 TEST(Engine, AProposerThatFailsCostsOnlyItsDrafts) {
     auto c = tiny_model();
     Harness without(c);

@@ -227,7 +227,10 @@ TEST(BeamSearches, ARowWithoutCandidatesEndsTheWholeSearch) {
         EXPECT_EQ(fault->why, "sampler 'fake' gave no log-probabilities");
         EXPECT_EQ(b.report().calls.sampler_faults, 1u);
         EXPECT_EQ(b.report().calls.sampler_breaches, 1u);
-        for (const auto& e : b.beams.end(*all[0], *fault)) EXPECT_EQ(e.reason, FinishReason::kError);
+        for (const auto& e : b.beams.end(*all[0], *fault)) {
+            EXPECT_EQ(e.reason, FinishReason::kError);
+            EXPECT_EQ(e.code, StatusCode::kFailed);
+        }
     }
 }
 

@@ -119,6 +119,7 @@ TEST(Commit, ATokenThatIsNoneFailsItsRequestAlone) {
     b.commit({Bench::all_of(bad), Bench::all_of(good)}, {static_cast<TokenId>(Bench::kVocab), 50});
     EXPECT_EQ(bad.output.delta.finish, FinishReason::kError);
     EXPECT_EQ(bad.output.delta.stop_reason, "sampler 'fake' gave token 10000, expected 0 to 9999");
+    EXPECT_EQ(bad.output.delta.error_code, StatusCode::kFailed) << "the plugin failed";
     EXPECT_THAT(bad.output.delta.tokens, IsEmpty());
     EXPECT_FALSE(good.ended);
     EXPECT_EQ(b.report().calls.sampler_faults, 1u);

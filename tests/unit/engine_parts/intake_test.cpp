@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
+#include <stdexcept>
+
 #include "unit/engine_parts/commit_neighbours.hpp"
 
 namespace patchbay::engine::testing {
@@ -187,6 +190,28 @@ TEST(Intake, AFullQueueRefusesWhatArrivesNowAndChecksTheRestThen) {
     Request later = Bench::request();
     later.arrival_ns = 5000;
     EXPECT_EQ(b.refused(later), "");
+}
+
+TEST(Intake, ARequestThatIsWrongIsTheUsersFaultAndASamplerThatFailsIsNot) {
+    Bench b;
+    const std::vector<std::function<void(Request&)>> wrong = {
+        [](Request& r) { r.prompt.clear(); },
+        [](Request& r) { r.prompt[0] = -1; },
+        [](Request& r) { r.cache_salt.assign(1 << 20, 's'); },
+        [](Request& r) { r.sampling.max_tokens = 0; },
+        [](Request& r) { r.sampling.temperature = -1; },
+        [](Request& r) { r.sampling.logit_bias = {{-1, 1.0f}}; },
+        [](Request& r) { r.sampling.allowed_token_ids.emplace(); },
+        [](Request& r) { r.sampling.beam_width = 100'000; }};
+    for (size_t i = 0; i < wrong.size(); ++i) {
+        Request r = Bench::request();
+        wrong[i](r);
+        const auto refused = b.part.add(std::move(r));
+        ASSERT_FALSE(refused) << i;
+        EXPECT_EQ(refused.code(), StatusCode::kInvalid) << refused.error();
+    }
+    b.sampling.accepted = [](const pb_sampling_params&) { throw std::runtime_error("out of order"); };
+    EXPECT_EQ(b.part.add(Bench::request()).code(), StatusCode::kFailed);
 }
 
 TEST(Intake, TheSamplerHasAWordWhereAModelComputes) {

@@ -176,12 +176,13 @@ TEST(Lifecycle, WhereTheEngineCannotGoOnAllEndInTheirOrderWithTheReason) {
             } else {
                 EXPECT_EQ(out.finish, FinishReason::kError);
                 EXPECT_EQ(out.stop_reason, "the device is gone");
+                EXPECT_EQ(out.error_code, StatusCode::kFailed) << "it is not the requests' fault";
             }
         };
     }
     b.in_flight.push({.items = {{&runs, 2, 6, 1}}, .held = {}});
     b.lifecycle.finish(done, {FinishReason::kLength, ""});
-    b.lifecycle.fail_all("the device is gone");
+    b.lifecycle.fail_all(fail(StatusCode::kInvalid, "the device is gone"));
     EXPECT_THAT(ended, ElementsAre(1, 2, 3));
     EXPECT_FALSE(b.in_flight.any());
     EXPECT_EQ(b.kv.pool().used(), 0u);

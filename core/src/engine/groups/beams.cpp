@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "config/step_limits.hpp"
 #include "engine/request/parameters.hpp"
 
@@ -48,20 +49,20 @@ uint32_t BeamSearches::candidates_wanted(const SamplingParams& p) const {
 Result<> BeamSearches::check(const Request& r) const {
     const SamplingParams& p = r.sampling;
     if (const char* const name = first_used(p, &ParameterInfo::refused_with_beams))
-        return fail(std::string(name) + " with beam_width, whose candidates are those of the raw logits");
+        return unsupported(std::string(name) + " with beam_width, whose candidates are those of the raw logits");
     const std::string width = "beam_width is " + std::to_string(p.beam_width);
-    if (p.beam_width > kMaxOutputs) return fail(width + ", expected 0 to " + std::to_string(kMaxOutputs));
-    if (p.n > p.beam_width) return fail(width + ", less than n of " + std::to_string(p.n));
+    if (p.beam_width > kMaxOutputs) return invalid(width + ", expected 0 to " + std::to_string(kMaxOutputs));
+    if (p.n > p.beam_width) return invalid(width + ", less than n of " + std::to_string(p.n));
     if (p.beam_width > limits_.settings.max_num_seqs)
-        return fail(width + ", more than max_num_seqs of " + std::to_string(limits_.settings.max_num_seqs) +
-                    ", and beams run together");
+        return invalid(width + ", more than max_num_seqs of " + std::to_string(limits_.settings.max_num_seqs) +
+                       ", and beams run together");
     if (const uint32_t wanted = candidates_wanted(p); wanted > kMaxCandidates) {
         const uint32_t logprobs = p.logprobs.value_or(0);
         const std::string why = wanted == logprobs ? "logprobs of " + std::to_string(logprobs)
                                                    : std::to_string(end_tokens(p, limits_.eos).size()) +
                                                          " tokens that end an output";
-        return fail(width + " with " + why + ": " + std::to_string(wanted) +
-                    " candidates of each beam, expected at most " + std::to_string(kMaxCandidates));
+        return invalid(width + " with " + why + ": " + std::to_string(wanted) +
+                       " candidates of each beam, expected at most " + std::to_string(kMaxCandidates));
     }
     if (kv_.shape().state_pages() > 0)
         return fail(StatusCode::kUnsupported,
@@ -69,8 +70,8 @@ Result<> BeamSearches::check(const Request& r) const {
     const uint64_t tokens = r.prompt.size() + p.max_tokens;
     const uint64_t pages = room_.max_pages(r.prompt.size(), tokens, p.beam_width);
     if (pages > kv_.pool().total())
-        return fail(width + ": beams of up to " + std::to_string(tokens) + " tokens may take " +
-                    std::to_string(pages) + " blocks, of which there are " + std::to_string(kv_.pool().total()));
+        return invalid(width + ": beams of up to " + std::to_string(tokens) + " tokens may take " +
+                       std::to_string(pages) + " blocks, of which there are " + std::to_string(kv_.pool().total()));
     return {};
 }
 

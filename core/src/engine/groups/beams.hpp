@@ -58,6 +58,7 @@ class BeamSearches {
         Sequence* sequence;
         FinishReason reason;
         std::string why;
+        StatusCode code = StatusCode::kFailed; // of an error
     };
     std::vector<Ending> end(const Sequence&, const Fault&); // of all sequences of its search, with their outputs
 

@@ -74,8 +74,10 @@ bool Commit::append(Sequence& s, TokenId token, uint32_t row, const StepSamples&
         p_.context.report.calls.sampler_faults += 1;
         p_.context.report.calls.sampler_breaches += 1;
         if (p_.model_computes) p_.in_flight.poison(s);
-        p_.lifecycle.finish(s, {FinishReason::kError, p_.sampler.text() + " gave token " + std::to_string(token) +
-                                                          ", expected 0 to " + std::to_string(p_.vocab_size - 1)});
+        p_.lifecycle.finish(s, {FinishReason::kError,
+                                p_.sampler.text() + " gave token " + std::to_string(token) + ", expected 0 to " +
+                                    std::to_string(p_.vocab_size - 1),
+                                StatusCode::kFailed});
         return false;
     }
     bool must_end = false;
@@ -97,7 +99,7 @@ void Commit::take_beam(const Placed& item, const StepSamples& samples) {
     const auto fault = p_.beams.take(item, samples, p_.sampler.text());
     if (!fault) return;
     for (BeamSearches::Ending& e : p_.beams.end(s, *fault)) {
-        p_.lifecycle.finish(*e.sequence, {e.reason, std::move(e.why)});
+        p_.lifecycle.finish(*e.sequence, {e.reason, std::move(e.why), e.code});
         ended_beams_.push_back(e.sequence);
     }
 }

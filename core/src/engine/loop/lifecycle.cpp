@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/loop/step_failure.hpp"
+
 namespace patchbay::engine {
 
 void Lifecycle::end_step() {
@@ -60,14 +62,15 @@ void Lifecycle::end_one(Sequence& s, const Ending& ending) {
     if (s.request.on_output) s.request.on_output(s.output.delta);
 }
 
-void Lifecycle::fail_all(const std::string& reason) {
+void Lifecycle::fail_all(const Failure& of_step) {
+    const Failure why = for_requests(of_step);
     std::vector<RequestId> ids;
     for (const auto& [id, sequence] : p_.sequences.all()) ids.push_back(id);
     std::ranges::sort(ids);
     std::vector<std::unique_ptr<Sequence>> ended;
     for (const RequestId id : ids) {
         Sequence& s = *p_.sequences.find(id);
-        if (!s.ended) finish(s, {FinishReason::kError, reason}); // else it ended in this step
+        if (!s.ended) finish(s, {FinishReason::kError, why.text, why.code}); // else it ended in this step
         s.output.delta.time_ns = p_.clock.now_ns();
         ended.push_back(p_.sequences.remove(id));
     }

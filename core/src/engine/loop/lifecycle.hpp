@@ -49,7 +49,7 @@ class Lifecycle {
     // Between steps: all sequences of a request, each with its last delta.
     void end(RequestId, const Ending&);
     void abort(RequestId);                        // between steps at once; within one, with it
-    void fail_all(const std::string& reason);     // the engine cannot go on, and the executor computes nothing
+    void fail_all(const Failure& of_step);        // the engine cannot go on, and the executor computes nothing
 
   private:
     void end_one(Sequence&, const Ending&);

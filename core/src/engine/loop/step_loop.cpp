@@ -20,7 +20,7 @@ Result<StepReport> StepLoop::step() {
     p_.lifecycle.end_step();
     if (done) done = end();
     if (done) return p_.context.report;
-    recovery_.end_all(done.error());
+    recovery_.end_all(done.failure());
     return done.failure();
 }
 

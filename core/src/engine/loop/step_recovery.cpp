@@ -11,10 +11,10 @@ Result<> StepRecovery::or_recovered(const Result<>& done) {
     return {};
 }
 
-void StepRecovery::end_all(const std::string& reason) {
+void StepRecovery::end_all(const Failure& of_step) {
     branches_.drop();
     passes_.cancel();
-    lifecycle_.fail_all(reason);
+    lifecycle_.fail_all(of_step);
 }
 
 }  // namespace patchbay::engine

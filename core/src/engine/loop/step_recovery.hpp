@@ -19,7 +19,7 @@ class StepRecovery {
     bool recovered() const { return recovered_; } // in this step
     // A step that fails while part of what computes it is on probation is computed anew by the predecessor: no failure.
     Result<> or_recovered(const Result<>& done);
-    void end_all(const std::string& reason); // the engine cannot go on
+    void end_all(const Failure& of_step); // the engine cannot go on
 
   private:
     Branches& branches_;

@@ -43,10 +43,12 @@ std::optional<Ending> Pooling::finish(Sequence& s) const {
     const uint32_t expected = *s.request.pooling == PoolingType::kLast ? 1 : s.prompt_count;
     const uint32_t got = r && !r->sum.empty() ? r->tokens : 0; // none of a model that was exchanged for another
     if (got != expected)
-        return Ending{FinishReason::kError, "the model gave hidden states of " + std::to_string(got) +
-                                                " tokens, expected " + std::to_string(expected)};
+        return Ending{FinishReason::kError,
+                      "the model gave hidden states of " + std::to_string(got) + " tokens, expected " +
+                          std::to_string(expected),
+                      StatusCode::kFailed};
     if (!std::ranges::all_of(r->sum, [](double x) { return std::isfinite(x); }))
-        return Ending{FinishReason::kError, "the model gave a hidden state that is not finite"};
+        return Ending{FinishReason::kError, "the model gave a hidden state that is not finite", StatusCode::kFailed};
     for (const double sum : r->sum) s.output.delta.embedding.push_back(static_cast<float>(sum / r->tokens));
     return Ending{FinishReason::kStop, ""};
 }

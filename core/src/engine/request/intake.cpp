@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "engine/groups/best_of.hpp"
 #include "patchbay/sdk/philox.hpp"
 
@@ -10,28 +11,29 @@ namespace patchbay::engine {
 Result<> Intake::check_length(const Request& request) const {
     const size_t prompt = request.prompt.size(), output = request.pooling ? 0 : request.sampling.max_tokens;
     if (prompt + output <= p_.max_model_len && (prompt < p_.max_model_len || output == 0)) return {};
-    return fail("a prompt of " + std::to_string(prompt) + " tokens" +
-                (request.pooling ? " exceeds" : " and max_tokens of " + std::to_string(output) + " exceed") +
-                " max_model_len of " + std::to_string(p_.max_model_len));
+    return invalid("a prompt of " + std::to_string(prompt) + " tokens" +
+                   (request.pooling ? " exceeds" : " and max_tokens of " + std::to_string(output) + " exceed") +
+                   " max_model_len of " + std::to_string(p_.max_model_len));
 }
 
 Result<> Intake::check_prompt(const Request& request) const {
     const SamplingParams& sampling = request.sampling;
-    if (request.prompt.empty()) return fail("the prompt is empty");
+    if (request.prompt.empty()) return invalid("the prompt is empty");
     PB_CHECK(check_length(request));
     for (const TokenId t : request.prompt)
         if (t < 0 || static_cast<uint32_t>(t) >= p_.vocab_size)
-            return fail("prompt token " + std::to_string(t) + ", expected 0 to " + std::to_string(p_.vocab_size - 1));
+            return invalid("prompt token " + std::to_string(t) + ", expected 0 to " +
+                           std::to_string(p_.vocab_size - 1));
     if (request.cache_salt.size() > kLongestSalt)
-        return fail("cache_salt has " + std::to_string(request.cache_salt.size()) + " bytes, expected at most " +
-                    std::to_string(kLongestSalt));
+        return invalid("cache_salt has " + std::to_string(request.cache_salt.size()) + " bytes, expected at most " +
+                       std::to_string(kLongestSalt));
     if (!sampling.stop.empty() && !p_.has_tokenizer)
         return fail(StatusCode::kUnsupported, "stop strings need a tokenizer");
     if (sampling.prompt_logprobs && !p_.settings.enable_chunked_prefill &&
         request.prompt.size() - 1 > p_.prompt_logprobs.max_rows()) // none of the first token
-        return fail("prompt_logprobs of a prompt of " + std::to_string(request.prompt.size()) +
-                    " tokens take a row for each but the first, more than the " +
-                    std::to_string(p_.prompt_logprobs.max_rows()) + " of a step, without enable_chunked_prefill");
+        return invalid("prompt_logprobs of a prompt of " + std::to_string(request.prompt.size()) +
+                       " tokens take a row for each but the first, more than the " +
+                       std::to_string(p_.prompt_logprobs.max_rows()) + " of a step, without enable_chunked_prefill");
     return {};
 }
 

@@ -4,6 +4,8 @@
 
 #include "engine/request/parameters.hpp"
 
+#include "base/refusals.hpp"
+
 namespace patchbay::engine {
 namespace {
 
@@ -18,7 +20,7 @@ constexpr size_t kMaxStopIds = 1024;
 
 Result<> check_range(const char* name, double value, double low, double high) {
     if (value >= low && value <= high) return {}; // also refuses NaN
-    return fail(std::string(name) + " is " + number(value) + ", expected " + number(low) + " to " + number(high));
+    return invalid(std::string(name) + " is " + number(value) + ", expected " + number(low) + " to " + number(high));
 }
 
 Result<> check_ranges(const SamplingParams& p) {
@@ -38,9 +40,9 @@ Result<> check_logprobs(const char* name, std::optional<int32_t>& count, int32_t
     if (wanted < 0 || wanted > limit) {
         const std::string meant = *count == -1 ? " (all " + std::to_string(all) + " tokens of the vocabulary)" : "";
         const bool allowed_elsewhere = wanted > limit && limit < all;
-        return fail(std::string(name) + " is " + std::to_string(*count) + meant + ", expected 0 to " +
-                    std::to_string(limit) +
-                    (allowed_elsewhere ? ": raise engine.max_logprobs (--max-logprobs; -1: all tokens)" : ""));
+        return invalid(std::string(name) + " is " + std::to_string(*count) + meant + ", expected 0 to " +
+                       std::to_string(limit) +
+                       (allowed_elsewhere ? ": raise engine.max_logprobs (--max-logprobs; -1: all tokens)" : ""));
     }
     count = wanted;
     return {};
@@ -55,25 +57,25 @@ Result<> check_sampling(SamplingParams& p, const SamplingLimits& limits) {
     PB_CHECK(check_logprobs("logprobs", p.logprobs, limits.max_logprobs, vocab));
     PB_CHECK(check_logprobs("prompt_logprobs", p.prompt_logprobs, limits.max_logprobs, vocab));
     if (p.best_of > 0 && p.best_of < p.n)
-        return fail("best_of is " + std::to_string(p.best_of) + ", less than n of " + std::to_string(p.n));
+        return invalid("best_of is " + std::to_string(p.best_of) + ", less than n of " + std::to_string(p.n));
     if (p.beam_width == 0 && sequences_of(p) > 1 && p.temperature == 0)
-        return fail(std::string(p.n > 1 ? "n" : "best_of") + " is " + std::to_string(p.n > 1 ? p.n : p.best_of) +
-                    " at temperature 0, where all outputs would be the same");
-    if (p.max_tokens == 0) return fail("max_tokens is 0, expected at least 1");
+        return invalid(std::string(p.n > 1 ? "n" : "best_of") + " is " + std::to_string(p.n > 1 ? p.n : p.best_of) +
+                       " at temperature 0, where all outputs would be the same");
+    if (p.max_tokens == 0) return invalid("max_tokens is 0, expected at least 1");
     if (p.min_tokens > p.max_tokens)
-        return fail("min_tokens is " + std::to_string(p.min_tokens) + ", more than max_tokens of " +
-                    std::to_string(p.max_tokens));
+        return invalid("min_tokens is " + std::to_string(p.min_tokens) + ", more than max_tokens of " +
+                       std::to_string(p.max_tokens));
     if (p.stop_token_ids.size() > kMaxStopIds)
-        return fail(std::to_string(p.stop_token_ids.size()) + " stop_token_ids, expected at most " +
-                    std::to_string(kMaxStopIds));
-    if (p.stop.size() > 64) return fail(std::to_string(p.stop.size()) + " stop strings, expected at most 64");
+        return invalid(std::to_string(p.stop_token_ids.size()) + " stop_token_ids, expected at most " +
+                       std::to_string(kMaxStopIds));
+    if (p.stop.size() > 64) return invalid(std::to_string(p.stop.size()) + " stop strings, expected at most 64");
     for (const std::string& s : p.stop)
         if (s.empty() || s.size() > 4096)
-            return fail("a stop string of " + std::to_string(s.size()) + " bytes, expected 1 to 4096");
+            return invalid("a stop string of " + std::to_string(s.size()) + " bytes, expected 1 to 4096");
     for (const auto& [token, bias] : p.logit_bias) {
         if (token < 0 || static_cast<uint32_t>(token) >= vocab)
-            return fail("logit_bias for token " + std::to_string(token) + ", expected 0 to " +
-                        std::to_string(vocab - 1));
+            return invalid("logit_bias for token " + std::to_string(token) + ", expected 0 to " +
+                           std::to_string(vocab - 1));
         PB_CHECK(check_range("logit_bias", bias, -1e4, 1e4));
     }
     const RepetitionDetection& r = p.repetition_detection;
@@ -81,13 +83,14 @@ Result<> check_sampling(SamplingParams& p, const SamplingLimits& limits) {
     PB_CHECK(check_range("repetition_detection.min_pattern_size", r.min_pattern_size, 0, kMaxPattern));
     PB_CHECK(check_range("repetition_detection.min_count", r.min_count, r.max_pattern_size > 0 ? 2 : 0, 1e6));
     if (r.max_pattern_size > 0 && r.min_pattern_size > r.max_pattern_size)
-        return fail("repetition_detection.min_pattern_size is " + std::to_string(r.min_pattern_size) +
-                    ", more than max_pattern_size of " + std::to_string(r.max_pattern_size));
+        return invalid("repetition_detection.min_pattern_size is " + std::to_string(r.min_pattern_size) +
+                       ", more than max_pattern_size of " + std::to_string(r.max_pattern_size));
     if (p.mirostat != 0 && p.mirostat != 2)
-        return fail("mirostat is " + std::to_string(p.mirostat) + ", expected 0 (off) or 2 (its second version)");
+        return invalid("mirostat is " + std::to_string(p.mirostat) + ", expected 0 (off) or 2 (its second version)");
     for (const TokenId t : p.dry_breakers)
         if (t < 0 || static_cast<uint32_t>(t) >= vocab)
-            return fail("dry_breakers has token " + std::to_string(t) + ", expected 0 to " + std::to_string(vocab - 1));
+            return invalid("dry_breakers has token " + std::to_string(t) + ", expected 0 to " +
+                           std::to_string(vocab - 1));
     return {};
 }
 

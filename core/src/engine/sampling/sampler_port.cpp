@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/refusals.hpp"
 #include "engine/sampling/logits_statistics.hpp"
 
 namespace patchbay::engine {
@@ -26,7 +27,7 @@ Result<> SamplerPort::accepts(const pb_sampling_params& params) const {
 
 Result<> SamplerPort::serves(const SamplingParams& p) const {
     if (p.logits_statistics && is_on_device())
-        return fail("logits_statistics with " + text() + ", which leaves the logits on the device");
+        return unsupported("logits_statistics with " + text() + ", which leaves the logits on the device");
     return {};
 }
 

@@ -94,8 +94,7 @@ Result<> StructuredOutput::accept(const Sequence& s, TokenId token, const std::s
     const auto advanced = r.matcher->advance(token);
     if (!advanced) return prefixed("structured_outputs", advanced.failure());
     if (*advanced) return {};
-    return fail(StatusCode::kInternal,
-                "structured_outputs: " + sampler + " gave token " + std::to_string(token) + ", which is not allowed");
+    return fail("structured_outputs: " + sampler + " gave token " + std::to_string(token) + ", which is not allowed");
 }
 
 bool StructuredOutput::is_complete(const Sequence& s) const { return records_.find(s.id)->matcher->finished(); }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::engine {
 namespace {
 
@@ -24,13 +26,13 @@ std::vector<uint32_t> all_tokens(uint32_t vocab) {
 // A word as a text begins with it, and as it stands after a space, unless that is a token of the space and the same.
 Result<std::vector<std::vector<TokenId>>> spellings(const text::Tokenizer& tokenizer, const std::string& word) {
     const size_t begin = word.find_first_not_of(" \t\n\v\f\r");
-    if (begin == std::string::npos) return fail("bad_words: a word that is empty or blank");
+    if (begin == std::string::npos) return invalid("bad_words: a word that is empty or blank");
     if (word.size() > kMaxBytes)
-        return fail("bad_words: a word of " + std::to_string(word.size()) + " bytes, expected at most " +
-                    std::to_string(kMaxBytes));
+        return invalid("bad_words: a word of " + std::to_string(word.size()) + " bytes, expected at most " +
+                       std::to_string(kMaxBytes));
     const std::string bare = word.substr(begin);
     std::vector<std::vector<TokenId>> out = {tokenizer.encode_inside(bare)};
-    if (out[0].empty()) return fail("bad_words: '" + bare + "' has no tokens");
+    if (out[0].empty()) return invalid("bad_words: '" + bare + "' has no tokens");
     std::vector<TokenId> after = tokenizer.encode_inside(" " + bare);
     const bool ends_alike = after.size() >= out[0].size() &&
                             std::equal(out[0].rbegin(), out[0].rend(), after.rbegin());
@@ -55,23 +57,24 @@ Result<TokenRules::Rules> TokenRules::read(const SamplingParams& p) const {
     const auto in_vocabulary = [&](TokenId t) { return t >= 0 && static_cast<uint32_t>(t) < vocab; };
     Rules out;
     if (p.allowed_token_ids) {
-        if (p.allowed_token_ids->empty()) return fail("allowed_token_ids is empty, expected at least one token");
+        if (p.allowed_token_ids->empty()) return invalid("allowed_token_ids is empty, expected at least one token");
         out.allowed.assign((vocab + 31) / 32, 0);
         for (const TokenId t : *p.allowed_token_ids) {
             if (!in_vocabulary(t))
-                return fail("allowed_token_ids has " + std::to_string(t) + ", expected 0 to " +
-                            std::to_string(vocab - 1));
+                return invalid("allowed_token_ids has " + std::to_string(t) + ", expected 0 to " +
+                               std::to_string(vocab - 1));
             out.allowed[static_cast<size_t>(t) / 32] |= 1u << (t % 32);
         }
     }
     if (!p.bad_words.empty() && !tokenizer_) return fail(StatusCode::kUnsupported, "bad_words need a tokenizer");
     if (p.bad_words.size() > kMaxWords)
-        return fail(std::to_string(p.bad_words.size()) + " bad_words, expected at most " + std::to_string(kMaxWords));
+        return invalid(std::to_string(p.bad_words.size()) + " bad_words, expected at most " +
+                       std::to_string(kMaxWords));
     for (const std::string& word : p.bad_words) {
         PB_TRY(auto forms, spellings(*tokenizer_, word));
         for (std::vector<TokenId>& tokens : forms) {
             if (!std::ranges::all_of(tokens, in_vocabulary))
-                return fail("bad_words: '" + word + "' has a token that the model does not know");
+                return invalid("bad_words: '" + word + "' has a token that the model does not know");
             if (tokens.size() > 1) {
                 out.bad_words.push_back(std::move(tokens));
                 continue;
@@ -80,7 +83,7 @@ Result<TokenRules::Rules> TokenRules::read(const SamplingParams& p) const {
             forbid(out.allowed, tokens[0]);
         }
     }
-    if (!out.allowed.empty() && is_empty(out.allowed)) return fail("bad_words forbid all of allowed_token_ids");
+    if (!out.allowed.empty() && is_empty(out.allowed)) return invalid("bad_words forbid all of allowed_token_ids");
     if (p.min_tokens == 0) return out;
     out.before_stop = out.allowed.empty() ? all_tokens(vocab) : out.allowed; // tokens that would stop are not sampled
     const auto forbid_stop = [&](TokenId t) {
@@ -88,7 +91,7 @@ Result<TokenRules::Rules> TokenRules::read(const SamplingParams& p) const {
     };
     if (!p.ignore_eos) std::ranges::for_each(eos_, forbid_stop);
     std::ranges::for_each(p.stop_token_ids, forbid_stop);
-    if (is_empty(out.before_stop)) return fail("min_tokens forbids all allowed tokens, which stop the output");
+    if (is_empty(out.before_stop)) return invalid("min_tokens forbids all allowed tokens, which stop the output");
     return out;
 }
 

@@ -60,7 +60,7 @@ Result<> SchedulerPort::plan() {
     context_.report.calls.plan_faults += 1;
     context_.report.calls.plan_breaches += returned_ ? 1 : 0;
     if (++bad_plans_ >= kMaxBadPlansInARow)
-        return fail(done.error() + " (" + std::to_string(kMaxBadPlansInARow) + " bad plans in a row)");
+        return fail(done.code(), done.error() + " (" + std::to_string(kMaxBadPlansInARow) + " bad plans in a row)");
     return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "base/refusals.hpp"
 #include "config/load.hpp"
 #include "execution/model_choice.hpp"
 #include "runner/model_facts.hpp"
@@ -20,22 +21,22 @@ std::map<std::string, std::string> settings_of(const pb_runner_load& what) {
 DraftLoad::DraftLoad(const Context& context) : context_(context) { form_.computes = context.computes; }
 
 Result<> DraftLoad::check(const pb_runner_load& what) const {
-    if (!context_) return fail("a model is loaded in create() only");
-    if (draft_) return fail("a model is loaded already, and more than one is not done");
+    if (!context_) return invalid("a model is loaded in create() only");
+    if (draft_) return unsupported("a model is loaded already, and more than one is not done");
     const config::EngineConfig& c = context_->config;
     if (const uint32_t ranks = c.engine.tensor_parallel_size; ranks > 1)
-        return fail("models that draft are not split over ranks (tensor_parallel_size is " + std::to_string(ranks) +
-                    ")");
+        return unsupported("models that draft are not split over ranks (tensor_parallel_size is " +
+                           std::to_string(ranks) + ")");
     if (form_.computes) return {};
     const bool by_rates = c.speculative.rejection_sample_method == config::Verification::kSynthetic;
     if (!by_rates && !(what.has_simulated_acceptance && what.simulated_acceptance >= 0 &&
                        what.simulated_acceptance <= 1))
-        return fail("device '" + c.device.plugin +
-                    "' computes nothing, so which drafts the model accepts has to be declared (set "
-                    "simulated_acceptance, 0 to 1, or speculative.rejection_sample_method: synthetic)");
+        return invalid("device '" + c.device.plugin +
+                       "' computes nothing, so which drafts the model accepts has to be declared (set "
+                       "simulated_acceptance, 0 to 1, or speculative.rejection_sample_method: synthetic)");
     if (const uint32_t paths = c.speculative.max_paths; paths > 1)
-        return fail("speculative.max_paths is " + std::to_string(paths) + ", but on device '" + c.device.plugin +
-                    "', which computes nothing, a model drafts one path (set 1)");
+        return unsupported("speculative.max_paths is " + std::to_string(paths) + ", but on device '" +
+                           c.device.plugin + "', which computes nothing, a model drafts one path (set 1)");
     return {};
 }
 
@@ -58,7 +59,8 @@ Result<> DraftLoad::load(const pb_runner_load& what, pb_runner_facts& facts) {
     weights::FlatConfig with_target = choice.config;
     for (const auto& [key, value] : c.target) with_target["target." + key] = value;
     const auto facts_read = runner::read_facts(*model.component, with_target);
-    if (!facts_read) return fail((own.model.path.empty() ? "" : own.model.path + ": ") + facts_read.error());
+    if (!facts_read)
+        return own.model.path.empty() ? facts_read.failure() : prefixed(own.model.path, facts_read.failure());
     form_.facts = *facts_read;
     form_.acceptance = what.simulated_acceptance;
     if (c.config.speculative.rejection_sample_method == config::Verification::kRejection) form_.noise = kOwnNoise;

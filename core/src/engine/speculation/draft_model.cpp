@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "host/runner_rules.hpp"
 
 namespace patchbay::engine {
@@ -16,12 +17,12 @@ DraftModel::DraftModel(const DraftLoad::Context& context) : load_(context) {
     service_ = {sizeof(pb_runner), PB_RUNNER_REVISION, this,
                 [](void* ctx, const pb_runner_load* what, pb_runner_facts* facts, pb_str* why) {
                     auto& self = *static_cast<DraftModel*>(ctx);
-                    if (!has_size(*what) || !has_size(*facts)) return answer(self, fail(kNoSize), why);
+                    if (!has_size(*what) || !has_size(*facts)) return answer(self, invalid(kNoSize), why);
                     return answer(self, self.load_.load(*Whole(what), *facts), why);
                 },
                 [](void* ctx, pb_runner_batch* batch, pb_str* why) {
                     auto& self = *static_cast<DraftModel*>(ctx);
-                    if (!has_size(*batch)) return answer(self, fail(kNoSize), why);
+                    if (!has_size(*batch)) return answer(self, invalid(kNoSize), why);
                     WholeInOut whole(batch);
                     return answer(self, self.forward(*whole), why);
                 }};
@@ -72,7 +73,7 @@ Result<> DraftModel::end() {
         turns_.ask_nothing();
         started_->spans.plan(turns_);
         started_->sampling.begin_without_rows();
-        if (const auto passed = run_pass(); !passed) done = fail(passed.error());
+        if (const auto passed = run_pass(); !passed) done = passed.failure();
     }
     started_->spans.end(turns_.all());
     return done;
@@ -86,7 +87,7 @@ uint32_t DraftModel::computed_by_both(const Sequence& s) const {
 }
 
 Result<> DraftModel::forward(pb_runner_batch& b) {
-    if (!in_propose_) return fail("a model is run in propose() only");
+    if (!in_propose_) return invalid("a model is run in propose() only");
     const DraftForm& form = load_.form();
     PB_CHECK(host::check_batch(b, {kDraftModel, form.facts.vocab_size,
                                    [this](uint64_t id) { return turns_.max_drafts(id); }}));
@@ -105,17 +106,17 @@ Result<> DraftModel::forward(pb_runner_batch& b) {
     if (done && form.computes) sampling.hand_out(*done, b);
     if (done && !form.computes) sampling.make_up(spans.all(), b);
     turns_.drop_drafts();
-    return done ? Result<>() : fail(done.error());
+    return done ? Result<>() : done.failure();
 }
 
 Result<> DraftModel::check_head_pass(const pb_runner_batch& b) const {
     const uint32_t max_passes = started_->parts.passes.max_head_passes();
     if (work_.passes >= max_passes)
-        return fail("more than " + std::to_string(max_passes) + " passes of a head in one propose()");
+        return invalid("more than " + std::to_string(max_passes) + " passes of a head in one propose()");
     for (uint32_t i = 1; !keeps_kv() && i < b.row_count; ++i)
         if (host::row_of(b, i).draft_count != host::row_of(b, 0).draft_count)
-            return fail("rows of " + std::to_string(host::row_of(b, 0).draft_count) + " drafts and of " +
-                        std::to_string(host::row_of(b, i).draft_count) + " in one pass of a head without layers");
+            return invalid("rows of " + std::to_string(host::row_of(b, 0).draft_count) + " drafts and of " +
+                           std::to_string(host::row_of(b, i).draft_count) + " in one pass of a head without layers");
     return {};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/refusals.hpp"
 #include "engine/speculation/verification.hpp"
 #include "execution/synthetic_tokens.hpp"
 #include "host/runner_rules.hpp"
@@ -45,7 +46,7 @@ void DraftSampling::begin_without_rows() {
 
 Result<bool> DraftSampling::is_on_device() const {
     const bool on_device = runner::runs_on_device(p_.sampler.current());
-    if (draws_ && on_device) return fail("probabilities of a sampler that runs on a device");
+    if (draws_ && on_device) return unsupported("probabilities of a sampler that runs on a device");
     return p_.form.computes && !rows_.empty() && on_device;
 }
 
@@ -81,7 +82,7 @@ Result<runner::SampledRows> DraftSampling::sample(std::span<float> logits) {
 Result<> DraftSampling::draw_rows(pb_sample_batch b, std::span<float> logits) {
     const host::Component& sampler = p_.sampler.current();
     if (!host::table_of<pb_sampler>(sampler).process)
-        return fail("sampler '" + std::string(sampler.type().name) + "' has no process()");
+        return unsupported("sampler '" + std::string(sampler.type().name) + "' has no process()");
     const size_t vocab = p_.form.facts.vocab_size;
     drawn_from_.assign(logits.begin(), logits.begin() + static_cast<ptrdiff_t>(b.row_count * vocab));
     b.logits.data = drawn_from_.data();

@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::engine {
 
 AttentionSwaps::AttentionSwaps(EngineFacts& facts, execution::Executor& executor, Recomputation& recomputation,
@@ -20,7 +22,7 @@ AttentionSwaps::~AttentionSwaps() {
 
 Result<> AttentionSwaps::takes_swaps() const {
     if (exchange_) return {};
-    return fail("what computes the steps has no attention to exchange");
+    return unsupported("what computes the steps has no attention to exchange");
 }
 
 void AttentionSwaps::enter() {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "engine/engine.hpp"
 #include "execution/model_choice.hpp"
 #include "weights/loader.hpp"
@@ -27,9 +28,9 @@ ModelSwaps::~ModelSwaps() {
 }
 
 Result<> ModelSwaps::takes_swaps() const {
-    if (!exchange_) return fail("what computes the steps has no model to exchange");
+    if (!exchange_) return unsupported("what computes the steps has no model to exchange");
     if (p_.executor.tokens() != execution::TokenSource::kModel)
-        return fail("the device computes nothing, so no weights are loaded");
+        return unsupported("the device computes nothing, so no weights are loaded");
     return {};
 }
 

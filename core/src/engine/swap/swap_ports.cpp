@@ -1,5 +1,6 @@
 #include "engine/swap/swap_ports.hpp"
 
+#include "base/refusals.hpp"
 #include "engine/speculation/draft_model_offer.hpp"
 #include "engine/speculation/verification.hpp"
 
@@ -15,7 +16,7 @@ Result<std::unique_ptr<host::Component>> SwapPort::construct(std::shared_ptr<hos
 
 Result<> SamplerSwaps::takes_swaps() const {
     if (p_.executor.tokens() == execution::TokenSource::kModel) return {};
-    return fail("no sampler is called where the device computes nothing");
+    return unsupported("no sampler is called where the device computes nothing");
 }
 
 Result<> SamplerSwaps::fits(host::Component& c) const {
@@ -37,8 +38,8 @@ Result<> SamplerSwaps::serves() {
 
 Result<> ProposerSwaps::takes_swaps() const {
     if (proposals_.any()) return {};
-    return fail("the engine was started without one, and has no room for drafts in its steps (start it with proposer: "
-                "and engine.num_speculative_tokens)");
+    return unsupported("the engine was started without one, and has no room for drafts in its steps (start it with "
+                       "proposer: and engine.num_speculative_tokens)");
 }
 
 // It may draft with the model that is loaded, and with no other.
@@ -52,9 +53,9 @@ Result<std::unique_ptr<host::Component>> ProposerSwaps::construct(std::shared_pt
     with_runner.runner = &offer->service();
     PB_TRY(auto made, host::Component::create(std::move(library), type, settings, with_runner));
     if (loaded && !offer->taken())
-        return fail("'" + std::string(type.name) + "' drafts without a model, and the engine was started with one that "
-                    "is '" + loaded->opened().identity() + "', whose KV is kept up to date with the target's (swap in "
-                    "a proposer that drafts with it)");
+        return unsupported("'" + std::string(type.name) + "' drafts without a model, and the engine was started with "
+                           "one that is '" + loaded->opened().identity() + "', whose KV is kept up to date with the "
+                           "target's (swap in a proposer that drafts with it)");
     made->keep(std::move(offer));
     return made;
 }
@@ -63,8 +64,8 @@ Result<std::unique_ptr<host::Component>> ProposerSwaps::construct(std::shared_pt
 
 Result<> KvPolicySwaps::takes_swaps() const {
     if (port_.slot().filled()) return {};
-    return fail("the engine was started without one, and its cache keeps no record of cached pages for it (start it "
-                "with kv_policy: lru, which evicts in the same order)");
+    return unsupported("the engine was started without one, and its cache keeps no record of cached pages for it "
+                       "(start it with kv_policy: lru, which evicts in the same order)");
 }
 
 // Where nothing runs or waits, nothing waits for it either: adopt() does all of it.

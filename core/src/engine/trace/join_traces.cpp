@@ -12,7 +12,7 @@ namespace patchbay::engine {
 // TraceFile writes an event a line.
 Result<> join_traces(const std::vector<std::filesystem::path>& parts, const std::string& path) {
     std::ofstream out(path, std::ios::binary | std::ios::trunc);
-    if (!out) return fail(StatusCode::kInvalid, "cannot write " + path + ": " + std::strerror(errno));
+    if (!out) return fail("cannot write " + path + ": " + std::strerror(errno));
     bool first = true;
     for (const auto& part : parts) {
         std::ifstream in(part, std::ios::binary);

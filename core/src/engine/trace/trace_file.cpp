@@ -16,7 +16,7 @@ double microseconds(uint64_t ns) { return static_cast<double>(ns) / 1000; }
 
 Result<std::unique_ptr<TraceFile>> TraceFile::create(const std::string& path, TraceOf of) {
     std::ofstream out(path, std::ios::binary | std::ios::trunc);
-    if (!out) return fail(StatusCode::kInvalid, "cannot write " + path + ": " + std::strerror(errno));
+    if (!out) return fail("cannot write " + path + ": " + std::strerror(errno));
     return std::unique_ptr<TraceFile>(new TraceFile(path, std::move(out), std::move(of)));
 }
 

@@ -1,5 +1,6 @@
 // Plugins that keep their contract until their settings say otherwise: for the tests of what the engine does then.
 #include <sstream>
+#include <stdexcept>
 
 #include "patchbay/sdk/proposer.hpp"
 #include "patchbay/sdk/row_logprobs.hpp"
@@ -82,9 +83,15 @@ class Sampler { // the highest of the allowed logits
     static constexpr pb_param kParams[] = {
         patchbay::param::integer("bad_at", "-1", -1, 1'000'000, "", "the position that gets token 2³¹ − 1; −1: none"),
         patchbay::param::integer("fail_at", "0", 0, 1'000'000, "", "the call that fails; 0: none"),
+        patchbay::param::boolean("judges", "true", "whether accepts() knows what to say"),
     };
     explicit Sampler(const patchbay::Context& context)
-        : bad_at_(context.get<int64_t>("bad_at")), fail_at_(context.get<int64_t>("fail_at")) {}
+        : bad_at_(context.get<int64_t>("bad_at")), fail_at_(context.get<int64_t>("fail_at")),
+          judges_(context.get<bool>("judges")) {}
+
+    void accepts(const pb_sampling_params&) const {
+        if (!judges_) throw std::runtime_error("fails on purpose");
+    }
 
     void sample(patchbay::SampleBatch& batch) {
         if (++calls_ == fail_at_) throw patchbay::Error(PB_FAILED, "fails on purpose");
@@ -103,6 +110,7 @@ class Sampler { // the highest of the allowed logits
 
   private:
     int64_t bad_at_, fail_at_, calls_ = 0;
+    bool judges_;
 };
 
 }  // namespace
