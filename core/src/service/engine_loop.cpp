@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/call_watch.hpp"
+#include "engine/loop/step_failure.hpp"
 
 namespace patchbay::service {
 
@@ -66,7 +67,7 @@ void EngineLoop::step() {
         if (works && report) status.last = *report, status.steps += 1;
         if (!report) status.state = ServiceState::kFailed, status.reason = report.error();
     }
-    if (!report) fail_all(fail(StatusCode::kInternal, report.error()));
+    if (!report) fail_all(engine::for_requests(report.failure()));
     state_.changed.notify_all();
 }
 

@@ -77,13 +77,18 @@ TEST_F(EngineLoops, EndWithTheReasonOfAStepThatFails) {
     config::EngineConfig config = tiny_model();
     config.scheduler = {"fails_on_request", {{"overplans", "true"}}};
     config.engine.max_num_batched_tokens = 8; // fewer than the prompt has
-    options_.on_output = [this](const engine::RequestOutput&) { state_->inbox.stop(); };
+    StatusCode code{};
+    options_.on_output = [&](const engine::RequestOutput& out) {
+        code = out.error_code;
+        state_->inbox.stop();
+    };
     start(config);
     const auto stream = arrive(1, 4);
     loop_->run();
     EXPECT_EQ(state_->status.state, ServiceState::kFailed); // and not stopped
     EXPECT_THAT(state_->status.reason, ::testing::HasSubstr("more than max_num_batched_tokens"));
     EXPECT_EQ(read_all(*stream).endings, std::vector{FinishReason::kError});
+    EXPECT_EQ(code, StatusCode::kFailed) << "the scheduler failed, and nothing in the engine is broken";
 }
 
 TEST_F(EngineLoops, ThatFailDoNotTakeAnotherEngine) {
