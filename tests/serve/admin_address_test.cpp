@@ -50,6 +50,7 @@ TEST(AdminAddresses, TakeNoTokenThatOthersCanReadOrGuess) {
     const TemporaryFolder folder;
     const std::string file = folder.path() / "token", address = "127.0.0.1:9000";
     EXPECT_THAT(error_of(address, file), HasSubstr("No such file"));
+    EXPECT_EQ(admin_address(address, file).code(), StatusCode::kNotFound);
     std::ofstream(file) << "0123456789abcdef";
     for (const mode_t mode : {0644u, 0640u, 0602u}) {
         chmod(file.c_str(), mode);
@@ -91,6 +92,7 @@ TEST(SocketFiles, OfTheDeadAreReplacedAndOfTheLivingAreNot) {
         const auto second = serve_on(path);
         ASSERT_FALSE(second);
         EXPECT_THAT(second.error(), HasSubstr("another process listens on"));
+        EXPECT_EQ(second.code(), StatusCode::kUnavailable) << "it may end";
         EXPECT_TRUE(is_live_socket(path)); // the first one's, still
     }
     EXPECT_FALSE(fs::exists(fs::symlink_status(path)));
@@ -115,6 +117,19 @@ TEST(SocketFiles, TakeNothingElsesPlace) {
     std::ofstream(folder.path() / "b.sock") << "another's";
     (*in_its_place)->stop();
     EXPECT_TRUE(fs::exists(folder.path() / "b.sock")); // it is not the one that was made
+}
+
+TEST(TcpAddresses, ThatAreInUseAreUnavailableAndWrongOnesInvalid) {
+    const auto serve_at = [](const std::string& host, uint16_t port) {
+        HttpOptions options;
+        options.host = host;
+        options.port = port;
+        return HttpServer::start(options, [](const std::shared_ptr<Exchange>& e) { e->respond({}); });
+    };
+    const auto first = serve_at("127.0.0.1", 0);
+    ASSERT_TRUE(first) << first.error();
+    EXPECT_EQ(serve_at("127.0.0.1", (*first)->port()).code(), StatusCode::kUnavailable);
+    EXPECT_EQ(serve_at("192.0.2.1", 0).code(), StatusCode::kInvalid) << "no address of this machine";
 }
 
 class DefaultAddress : public ::testing::Test {

@@ -10,6 +10,7 @@
 
 #include "base/json_file.hpp"
 #include "base/numbers.hpp"
+#include "base/refusals.hpp"
 #include "serve/socket_file.hpp"
 
 namespace patchbay::serve {
@@ -23,11 +24,11 @@ Result<std::string> read_token(const fs::path& file) {
     const std::string where = "--admin-token-file " + file.string();
     struct stat info {};
     if (stat(file.c_str(), &info) != 0)
-        return fail(StatusCode::kInvalid, where + ": " + std::strerror(errno));
+        return fail(code_of_open(errno), where + ": " + std::strerror(errno));
     if (info.st_mode & 077)
         return fail(StatusCode::kInvalid, where + ": others can read or write it (chmod 600 " + file.string() + ")");
     auto text = read_whole_file(file, kMaxTokenFile);
-    if (!text) return fail(StatusCode::kInvalid, where + ": " + text.error());
+    if (!text) return prefixed(where, text.failure());
     while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
     const bool plain = std::all_of(text->begin(), text->end(), [](char c) { return c > ' ' && c < 0x7F; });
     if (text->size() < kMinToken || !plain)

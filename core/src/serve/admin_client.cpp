@@ -12,6 +12,7 @@
 #include <boost/beast/http/write.hpp>
 
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "serve/socket_file.hpp"
 
 namespace patchbay::serve {
@@ -27,7 +28,7 @@ Failure cannot_ask(const AdminAddress& address, const Error& error) {
     if (error == asio::error::connection_refused || error == boost::system::errc::no_such_file_or_directory)
         return fail(StatusCode::kUnavailable, "no engine listens on " + where);
     if (error == asio::error::access_denied)
-        return fail(where + ": permission denied: only the user who runs the engine, and root, may control it");
+        return invalid(where + ": permission denied: only the user who runs the engine, and root, may control it");
     if (error == asio::error::operation_aborted) return fail(StatusCode::kCancelled, where + ": not waited for");
     return fail("cannot ask " + where + ": " + printable(error.message()));
 }

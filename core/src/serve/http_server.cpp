@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/refusals.hpp"
 #include "serve/error_reply.hpp"
 #include "serve/http_answer.hpp"
 #include "serve/http_connection.hpp"
@@ -24,6 +25,10 @@ namespace {
 
 // Not for the probes that a swap starts.
 void keep_to_this_program(int descriptor) { fcntl(descriptor, F_SETFD, FD_CLOEXEC); }
+
+Failure cannot_listen(const std::string& where, const boost::system::error_code& error) {
+    return fail(code_of_listen(error.value()), "cannot listen on " + where + ": " + error.message());
+}
 
 }  // namespace
 
@@ -44,9 +49,9 @@ struct HttpServer::Core {
         const int fd = set->options.listener;
         boost::system::error_code error;
         if (getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0)
-            return fail("the listener is no socket: " + std::string(std::strerror(errno)));
+            return invalid("the listener is no socket: " + std::string(std::strerror(errno)));
         acceptor.assign(Connection::Protocol(bound.ss_family, IPPROTO_TCP), fd, error);
-        if (error) return fail("cannot listen on the given socket: " + error.message());
+        if (error) return cannot_listen("the given socket", error);
         note_port();
         return {};
     }
@@ -72,7 +77,7 @@ struct HttpServer::Core {
         if (!error) acceptor.set_option(Acceptor::reuse_address(true), error);
         if (!error) acceptor.bind(endpoint, error);
         if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-        if (error) return fail("cannot listen on " + where + ": " + error.message());
+        if (error) return cannot_listen(where, error);
         note_port();
         return {};
     }
@@ -84,13 +89,13 @@ struct HttpServer::Core {
             acceptor.open(asio::local::stream_protocol(), error);
             if (!error) keep_to_this_program(acceptor.native_handle());
             if (!error) acceptor.bind(asio::local::stream_protocol::endpoint(path), error);
-            if (error) return fail("cannot listen on " + path + ": " + error.message());
+            if (error) return cannot_listen(path, error);
             return {};
         };
         const auto listen = [&]() -> Result<> {
             boost::system::error_code error;
             acceptor.listen(asio::socket_base::max_listen_connections, error);
-            if (error) return fail("cannot listen on " + path + ": " + error.message());
+            if (error) return cannot_listen(path, error);
             return {};
         };
         PB_TRY(file, SocketFile::make(path, bind, listen));

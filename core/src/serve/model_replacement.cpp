@@ -7,24 +7,25 @@
 #include <utility>
 
 #include "execution/model_choice.hpp"
+#include "service/run_to_end.hpp"
 
 namespace patchbay::serve {
 namespace {
 
 // That it computes: a request of its own, which no client sees.
 Result<> try_out(engine::Engine& engine) {
-    std::string fault;
+    Result<> done;
     engine::Request r;
     r.prompt = {0};
     r.sampling.temperature = 0;
     r.sampling.max_tokens = 2;
     r.sampling.ignore_eos = true;
     r.on_output = [&](const engine::RequestOutput& out) {
-        if (out.finish == engine::FinishReason::kError) fault = out.stop_reason;
+        if (out.finish == engine::FinishReason::kError) done = fail(out.error_code, out.stop_reason);
     };
     PB_CHECK(engine.add_request(std::move(r)));
-    while (engine.has_unfinished()) PB_CHECK(engine.step());
-    if (!fault.empty()) return fail(fault);
+    PB_CHECK(service::run_to_end(engine, {}));
+    PB_CHECK(done);
     return engine.reset_prefix_cache();
 }
 
@@ -44,7 +45,7 @@ Result<NewEngine> ModelReplacement::make(const std::string& path, const host::Re
         return fail(StatusCode::kUnavailable, "the engine has stopped");
     PB_TRY(NewEngine out, p_.make(with_model(std::move(config), path), registry));
     if (const auto tried = try_out(*out.engine); !tried)
-        return fail("its first request failed: " + tried.error());
+        return prefixed("its first request failed", tried.failure());
     for (const std::string& name : p_.gate.serving()->model.names) // under which clients know it
         if (std::ranges::find(out.model.names, name) == out.model.names.end()) out.model.names.push_back(name);
     return out;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_file.hpp"
+#include "base/refusals.hpp"
 
 namespace patchbay::serve {
 namespace {
@@ -44,7 +45,7 @@ Result<> read_template(ServedModel& out, const fs::path& folder, const std::stri
     const fs::path tokenizer_config = folder / "tokenizer_config.json";
     if (fs::exists(tokenizer_config)) {
         PB_TRY(config, read_json_file(tokenizer_config));
-        if (!config.is_object()) return fail(tokenizer_config.string() + ": expected an object");
+        if (!config.is_object()) return invalid(tokenizer_config.string() + ": expected an object");
     }
     out.bos_token = token_text(config, "bos_token");
     out.eos_token = token_text(config, "eos_token");

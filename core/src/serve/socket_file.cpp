@@ -39,7 +39,7 @@ Result<> make_room(const fs::path& path) {
     if (lstat(path.c_str(), &info) != 0) return {};
     if (!S_ISSOCK(info.st_mode)) return fail(StatusCode::kInvalid, path.string() + " is there, and is no socket");
     if (is_live_socket(path))
-        return fail(StatusCode::kInvalid, "another process listens on " + path.string() + " already");
+        return fail(StatusCode::kUnavailable, "another process listens on " + path.string() + " already");
     if (unlink(path.c_str()) == 0) return {};
     return fail("cannot replace " + path.string() + ", which a process left: " + std::strerror(errno));
 }
