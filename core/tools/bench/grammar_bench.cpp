@@ -88,7 +88,7 @@ Result<GrammarBench> bench_grammars(const std::shared_ptr<const Vocabulary>& voc
     GrammarBench out{vocabulary->size(), {}};
     for (const GrammarCase& one : grammar_cases()) {
         auto result = bench_one(one, vocabulary, repeats, clock);
-        if (!result) return fail(one.name + ": " + result.error());
+        if (!result) return prefixed(one.name, result.failure());
         out.results.push_back(*std::move(result));
     }
     return out;

@@ -69,7 +69,7 @@ Result<std::vector<engine::StepReport>> serve(engine::Engine& e, uint32_t batch,
         };
         PB_CHECK([&]() -> Result<> {
             const auto id = e.add_request(std::move(request));
-            if (!id) return fail(id.error());
+            if (!id) return id.failure();
             return {};
         }());
     }
@@ -191,7 +191,7 @@ Result<ModelBench> bench_model(config::EngineConfig config, const host::Registry
     progress("warming up");
     PB_CHECK([&]() -> Result<> { // touches every page of weights and KV
         const auto done = serve(*engine, config.engine.max_num_seqs, std::min(16u, config.engine.max_model_len - 1), 1);
-        if (!done) return fail(done.error());
+        if (!done) return done.failure();
         return {};
     }());
     ModelBench out{engine->facts(), std::move(before), {}, {}, memory};

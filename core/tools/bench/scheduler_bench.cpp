@@ -38,7 +38,7 @@ Result<> add(engine::Engine& e, const SchedulerCase& asked, uint32_t first, uint
         request.sampling.max_tokens = e.facts().max_model_len - asked.prompt;
         request.expected_output_tokens = request.sampling.max_tokens;
         request.on_output = [](const engine::RequestOutput&) {};
-        if (const auto id = e.add_request(std::move(request)); !id) return fail(id.error());
+        if (const auto id = e.add_request(std::move(request)); !id) return id.failure();
     }
     return {};
 }

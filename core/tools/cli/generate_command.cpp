@@ -230,7 +230,7 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
         const auto count = static_cast<uint32_t>(request.prompt.size());
         const uint64_t arrival = request.arrival_ns;
         auto id = engine->add_request(std::move(request));
-        if (!id) return fail("prompt " + std::to_string(i + 1) + ": " + id.error());
+        if (!id) return prefixed("prompt " + std::to_string(i + 1), id.failure());
         metrics.on_request(*id, arrival, count, sampling.n);
         ids.push_back(*id);
     }

@@ -151,7 +151,7 @@ Result<> repeat_checks(const ThoroughTest& test) {
         setenv("PATCHBAY_PROBE_SEED", std::to_string(seed).c_str(), 1); // read by the child that probes
         const auto report = host::probe(test.library, {{}, test.timeout_s});
         unsetenv("PATCHBAY_PROBE_SEED");
-        if (!report) return fail(report.error());
+        if (!report) return report.failure();
         for (const host::CheckLine& line : report->lines) {
             if (line.outcome != host::CheckOutcome::kFailed) continue;
             std::cout << "FAILED   " << line.check << "  " << line.component << ": " << printable_message(line.reason)

@@ -137,7 +137,7 @@ Result<> run_against_itself(const RunOptions& o, const std::string& command) {
         options.progress = [&](const experiment::RunProgress& p) { bar->update(p); };
         const auto outcome = in_one_line(experiment::run_experiment(spec, prepared, registry, clock, options));
         bar.reset();
-        if (!outcome) return fail(outcome.error());
+        if (!outcome) return outcome.failure();
         if (!outcome->complete) return fail("interrupted");
         rates.add(outcome->conclusion);
         if (n == 1)
@@ -172,7 +172,7 @@ Result<> run(const RunOptions& o, const std::string& command, const experiment::
     options.progress = [&](const experiment::RunProgress& p) { bar->update(p); };
     auto outcome = experiment::run_experiment(spec, prepared, registry, clock, options);
     bar.reset();
-    if (!outcome) return fail(outcome.error());
+    if (!outcome) return outcome.failure();
     print_outcome(spec, prepared, *outcome, o.full ? Detail::kFull : Detail::kScreen);
     if (!o.no_report) end_with_report(outcome->database);
     else std::cout << "results: " << outcome->database.string() << '\n';

@@ -65,7 +65,7 @@ std::optional<int> run_as_rank(const std::function<Result<config::ParallelSettin
     const auto job = parallel::launched([](const char* name) -> const char* { return std::getenv(name); });
     if (job && (!*job || (*job)->rank == 0)) return std::nullopt;
     const auto code = [&]() -> Result<int> {
-        if (!job) return fail(printable_message(job.error()));
+        if (!job) return fail(job.code(), printable_message(job.error()));
         PB_TRY(const config::ParallelSettings settings, parallel());
         return in_one_line(join(**job, settings));
     }();

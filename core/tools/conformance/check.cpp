@@ -66,7 +66,7 @@ const Result<host::Registry>& Subject::registry() const {
 }
 
 Result<std::shared_ptr<host::InnerDevices>> Subject::inner_devices(const host::Services& services) const {
-    if (!registry()) return fail(registry().error());
+    if (!registry()) return registry().failure();
     return std::make_shared<host::InnerDevices>(*registry(), services);
 }
 
@@ -77,7 +77,7 @@ const host::Component* Subject::device(const std::string& name, std::string& why
     const auto open = [&]() -> Result<std::unique_ptr<host::Component>> {
         if (const pb_component* const own = library_->find("device", name))
             return host::Component::create(library_, *own, {}, services);
-        if (!registry()) return fail(registry().error());
+        if (!registry()) return registry().failure();
         PB_TRY(auto device, registry()->device(name, {}, services));
         return std::move(device.component);
     };

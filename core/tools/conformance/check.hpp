@@ -62,7 +62,7 @@ struct Outcome {
     Outcome() = default;
     Outcome(Failure f) : what(What::kFailed), reason(std::move(f.text)) {}
     Outcome(Result<> r) {
-        if (!r) *this = fail(r.error());
+        if (!r) *this = r.failure();
     }
     static Outcome skip(std::string why) {
         Outcome o;

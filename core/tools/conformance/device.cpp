@@ -215,7 +215,7 @@ Outcome charges(Subject& subject) {
             PB_TRY(Bench b, Bench::create(*component));
             PB_CHECK([&]() -> Result<> {
                 const auto done = c.run(b, 0, c.rows);
-                if (!done) return fail(std::string(c.op) + " " + c.what + ": " + done.error());
+                if (!done) return prefixed(std::string(c.op) + " " + c.what, done.failure());
                 return {};
             }());
             ns = simulation->charged_ns(self);

@@ -50,7 +50,7 @@ Outcome same_charge(const host::Component& component) {
         PB_TRY(Bench b, Bench::create(component, Rows::kDense, Steps::kReplay));
         PB_CHECK([&]() -> Result<> {
             const auto done = c.run(b, 0, c.rows);
-            if (!done) return fail(std::string(c.op) + " " + c.what + ": " + done.error());
+            if (!done) return prefixed(std::string(c.op) + " " + c.what, done.failure());
             return {};
         }());
         uint64_t charged[2] = {};

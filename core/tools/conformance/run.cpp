@@ -71,7 +71,7 @@ class Run {
             if (unavailable) return Outcome::skip(component.error());
             const std::string keys = subject.required_keys();
             if (!keys.empty()) return Outcome::skip("it needs settings for " + keys + ": " + component.error());
-            return fail(component.error());
+            return component.failure();
         });
         if (unavailable) return made.reason;
         if (made.what != What::kOk) return "";

@@ -149,7 +149,8 @@ Result<std::unique_ptr<RunProcess>> Campaign::run_alone(const Job& job, const Pr
     LiveRun unseen(nowhere, prepared.name, {variant, 0}, 0, 1);
     PB_TRY(auto process, RunProcess::start(processes_.program, job, unseen));
     while (process->read()) {
-        if (interrupted()) return fail(job.trial ? "interrupted before its first run" : "interrupted");
+        if (interrupted())
+            return fail(StatusCode::kCancelled, job.trial ? "interrupted before its first run" : "interrupted");
         wait_for({process.get()});
     }
     if (!process->why().empty()) return fail(process->why());

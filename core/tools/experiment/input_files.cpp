@@ -4,6 +4,7 @@
 
 #include "base/json_file.hpp"
 #include "base/numbers.hpp"
+#include "base/refusals.hpp"
 #include "base/sha256.hpp"
 #include "experiment/traces/lines.hpp"
 
@@ -21,8 +22,8 @@ Result<std::string> text_at(const nlohmann::json& object, const std::string& fie
         if (node->is_array()) {
             const auto index = parse_number<uint32_t>(part);
             if (!index || *index >= node->size())
-                return fail("no element '" + std::string(part) + "' of '" + field + "' in a list of " +
-                            std::to_string(node->size()));
+                return invalid("no element '" + std::string(part) + "' of '" + field + "' in a list of " +
+                               std::to_string(node->size()));
             node = &(*node)[*index];
         } else if (node->is_object() && node->contains(part)) {
             node = &(*node)[std::string(part)];
@@ -31,12 +32,12 @@ Result<std::string> text_at(const nlohmann::json& object, const std::string& fie
             if (node->is_object())
                 for (const auto& [key, value] : node->items())
                     keys += (keys.empty() ? " (there are " : ", ") + in_quotes(key);
-            return fail("no field '" + field + "'" + (keys.empty() ? "" : keys + ")"));
+            return invalid("no field '" + field + "'" + (keys.empty() ? "" : keys + ")"));
         }
     }
-    if (!node->is_string()) return fail("field '" + field + "' is a " + node->type_name() + ", expected a string");
+    if (!node->is_string()) return invalid("field '" + field + "' is a " + node->type_name() + ", expected a string");
     std::string text = node->get<std::string>();
-    if (text.empty()) return fail("field '" + field + "' is empty");
+    if (text.empty()) return invalid("field '" + field + "' is empty");
     return text;
 }
 
@@ -57,21 +58,21 @@ Result<std::vector<std::string>> jsonl_prompts(std::string_view text, const std:
         if (is_blank(*line)) continue;
         const std::string where = at_line(path, lines.number());
         if (line->size() > limits.line_bytes)
-            return fail(where + ": a line of " + std::to_string(line->size()) + " bytes, expected at most " +
-                        std::to_string(limits.line_bytes));
+            return invalid(where + ": a line of " + std::to_string(line->size()) + " bytes, expected at most " +
+                           std::to_string(limits.line_bytes));
         auto object = parse_json(*line, "");
         if (!object) { // ":1:<column>: …", of a text that is one line
             std::string_view why = object.error();
             if (why.starts_with(":1:")) why.remove_prefix(2);
-            return fail(where + std::string(why));
+            return invalid(where + std::string(why));
         }
         auto prompt = text_at(*object, field);
-        if (!prompt) return fail(where + ": " + prompt.error());
+        if (!prompt) return prefixed(where, prompt.failure());
         prompts.push_back(*std::move(prompt));
         if (prompts.size() > limits.rows)
-            return fail(where + ": more than " + std::to_string(limits.rows) + " prompts");
+            return invalid(where + ": more than " + std::to_string(limits.rows) + " prompts");
     }
-    if (prompts.empty()) return fail(path.string() + ": no prompts in it");
+    if (prompts.empty()) return invalid(path.string() + ": no prompts in it");
     return prompts;
 }
 

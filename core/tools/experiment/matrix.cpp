@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/refusals.hpp"
 #include "experiment/draws.hpp"
 
 namespace patchbay::experiment {
@@ -55,7 +56,7 @@ Result<std::vector<VariantSpec>> expand(const std::vector<Factor>& factors) {
     std::set<std::string> names;
     for (Combination& c : all) {
         if (!names.insert(c.name).second)
-            return fail("two variants would be named '" + config::printable(c.name) + "'");
+            return invalid("two variants would be named '" + config::printable(c.name) + "'");
         PB_TRY(config::Node patch, config::expand_dotted(c.settings));
         variants.push_back({.name = std::move(c.name), .patch = std::move(patch)});
     }

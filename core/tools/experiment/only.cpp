@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/refusals.hpp"
 #include "base/suggest.hpp"
 
 namespace patchbay::experiment {
@@ -11,7 +12,7 @@ Result<config::Node> only(const ExperimentSpec& spec, const std::vector<std::str
     for (const VariantSpec& v : spec.variants) all.push_back(v.name);
     for (const std::string& name : names)
         if (std::find(all.begin(), all.end(), name) == all.end())
-            return fail("no variant '" + config::printable(name) + "'" + did_you_mean(name, all));
+            return not_found("no variant '" + config::printable(name) + "'" + did_you_mean(name, all));
     config::Node variants = config::Node::map();
     std::string baseline;
     for (size_t v = 0; v < spec.variants.size(); ++v) {

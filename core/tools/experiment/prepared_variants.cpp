@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/json_file.hpp"
+#include "base/refusals.hpp"
 #include "engine/load_tokenizer.hpp"
 
 namespace patchbay::experiment {
@@ -124,24 +125,24 @@ Result<> same_tokens(const PreparedVariants& prepared, const PreparedVariant& e)
     constexpr uint64_t kMaxFileBytes = 256ull << 20;
     const auto a = read_whole_file(file(base), kMaxFileBytes), b = read_whole_file(file(e), kMaxFileBytes);
     if (a && b && *a == *b) return {};
-    return fail("variant '" + e.name + "': its tokenizer is not that of '" + base.name +
-                "', so they cannot be given the same prompts");
+    return invalid("variant '" + e.name + "': its tokenizer is not that of '" + base.name +
+                   "', so they cannot be given the same prompts");
 }
 
 }  // namespace
 
 Result<PreparedVariant> prepare_variant(const ExperimentSpec& spec, size_t variant, const host::Registry& registry) {
-    if (variant >= spec.variants.size()) return fail("there is no variant " + std::to_string(variant));
+    if (variant >= spec.variants.size()) return not_found("there is no variant " + std::to_string(variant));
     const VariantSpec& v = spec.variants[variant];
     auto loaded = config::load_engine_config(
         config::merge(config::engine_part(spec.document), config::engine_part(v.patch)), registry);
     const std::string where = spec.variants.size() > 1 ? "variant '" + config::printable(v.name) + "':\n" : "";
-    if (!loaded) return fail(where + loaded.error());
+    if (!loaded) return fail(loaded.code(), where + loaded.error());
     std::vector<TimedSwap> timed = v.workload.at;
     timed.insert(timed.end(), v.at.begin(), v.at.end());
     config::Faults faults;
     auto swaps = swap_tasks(timed, registry, faults);
-    if (faults.any()) return fail(where + faults.failure().text);
+    if (faults.any()) return invalid(where + faults.failure().text);
     config::Node patch = v.patch;
     if (!v.at.empty()) patch.set("at", v.at_given);
     config::Node own = config::Node::map(); // what it may change beside the engine's keys
@@ -156,6 +157,7 @@ Result<PreparedVariants> prepare_variants(const ExperimentSpec& spec, const host
     PreparedVariants prepared;
     prepared.baseline = spec.baseline;
     std::string faults;
+    StatusCode code{}; // of the first
     std::set<std::string> seen; // what all variants share is said once
     for (size_t v = 0; v < spec.variants.size(); ++v) {
         auto variant = prepare_variant(spec, v, registry);
@@ -164,10 +166,11 @@ Result<PreparedVariants> prepare_variants(const ExperimentSpec& spec, const host
             continue;
         }
         const std::string& text = variant.error();
+        if (faults.empty()) code = variant.code();
         const size_t head = spec.variants.size() > 1 ? text.find('\n') + 1 : 0; // the variant's name
         if (seen.insert(text.substr(head)).second) faults += (faults.empty() ? "" : "\n") + text;
     }
-    if (!faults.empty()) return fail(std::move(faults));
+    if (!faults.empty()) return fail(code, std::move(faults));
     return prepared;
 }
 
@@ -213,7 +216,7 @@ Result<> try_out(PreparedVariants& prepared, const TryOne& try_one) {
     for (size_t v = 0; v < prepared.variants.size(); ++v) {
         PreparedVariant& e = prepared.variants[v];
         auto tried = try_one(v);
-        if (!tried) return fail("variant '" + e.name + "': " + tried.error());
+        if (!tried) return prefixed("variant '" + e.name + "'", tried.failure());
         e.facts = std::move(tried->facts);
         e.brought_in = std::move(tried->brought_in);
         prepared.limits.max_model_len = std::min(prepared.limits.max_model_len, e.facts.max_model_len);

@@ -4,11 +4,13 @@
 #include <functional>
 #include <set>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::experiment {
 namespace {
 
 Result<> needs_tokenizer(const text::Tokenizer* tokenizer, const char* what) {
-    if (!tokenizer) return fail(std::string("workload: ") + what + " needs a tokenizer, and the model has none");
+    if (!tokenizer) return unsupported(std::string("workload: ") + what + " needs a tokenizer, and the model has none");
     return {};
 }
 
@@ -20,7 +22,8 @@ Result<> tokenise(Trace& trace, const std::string& path, const text::Tokenizer& 
         row.content = PromptContent::kIds;
         row.first = trace.ids.size();
         const TokenIds prompt = tokenizer.encode(trace.texts[text]);
-        if (prompt.empty()) return fail(path + ": a prompt has no tokens: '" + trace.texts[text].substr(0, 60) + "'");
+        if (prompt.empty())
+            return invalid(path + ": a prompt has no tokens: '" + trace.texts[text].substr(0, 60) + "'");
         trace.ids.insert(trace.ids.end(), prompt.begin(), prompt.end());
         row.prompt_tokens = row.count = static_cast<uint32_t>(prompt.size());
         if (!row.has_answer) continue;
@@ -47,12 +50,12 @@ Result<PromptSource> PromptSource::open(const WorkloadSpec& spec, const text::To
         for (const std::string& text : texts) {
             s.prompts_.push_back(tokenizer->encode(text));
             if (s.prompts_.back().empty())
-                return fail(p->path.string() + ": prompt " + std::to_string(s.prompts_.size()) + " has no tokens");
+                return invalid(p->path.string() + ": prompt " + std::to_string(s.prompts_.size()) + " has no tokens");
         }
     } else if (const auto* t = std::get_if<TextPrompts>(&spec.prompts)) {
         PB_CHECK(needs_tokenizer(tokenizer, "a text file"));
         PB_TRY(const std::string text, read_input(t->path, s.files_));
-        if (text.empty()) return fail(t->path.string() + " is empty");
+        if (text.empty()) return invalid(t->path.string() + " is empty");
         s.text_ = tokenizer->encode(text);
         s.lengths_ = std::make_shared<LengthSource>(t->tokens);
     } else if (const auto* y = std::get_if<SyntheticPrompts>(&spec.prompts)) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/json_file.hpp"
+#include "base/refusals.hpp"
 #include "base/sha256.hpp"
 #include "experiment/conclusion.hpp"
 #include "experiment/table_text.hpp"
@@ -17,35 +18,35 @@ using Tokens = std::vector<engine::TokenId>;
 Result<Tokens> read_tokens(const engine::Engine& engine, const QualityCheck& check, std::string& sha256) {
     constexpr uint64_t kBytes = 1ull << 30, kBytesPerToken = 16;
     const auto tokenizer = engine.tokenizer();
-    if (!tokenizer) return fail("quality: the model has no tokenizer for a text");
+    if (!tokenizer) return unsupported("quality: the model has no tokenizer for a text");
     PB_TRY(std::string text, read_whole_file(check.text, kBytes));
     sha256 = sha256_hex(text);
     text.resize(std::min<uint64_t>(text.size(), check.tokens * kBytesPerToken)); // more than so many tokens take
     Tokens tokens = tokenizer->encode(text);
     tokens.resize(std::min<size_t>(tokens.size(), check.tokens));
     if (tokens.size() < check.window)
-        return fail("quality: " + check.text.string() + " has " + std::to_string(tokens.size()) +
-                    " tokens, fewer than a window of " + std::to_string(check.window));
+        return invalid("quality: " + check.text.string() + " has " + std::to_string(tokens.size()) +
+                       " tokens, fewer than a window of " + std::to_string(check.window));
     return tokens;
 }
 
 // Runs one request for each window; `take` gets its tokens and those of the prompt, as they come.
 Result<> run_windows(engine::Engine& engine, const std::vector<Tokens>& prompts, const engine::SamplingParams& params,
                      const std::function<void(size_t, const engine::RequestOutput&)>& take) {
-    std::string error;
+    Result<> done;
     for (size_t i = 0; i < prompts.size(); ++i) {
         engine::Request request;
         request.prompt = prompts[i];
         request.sampling = params;
         request.on_output = [&, i](const engine::RequestOutput& out) {
-            if (out.finish == engine::FinishReason::kError && error.empty()) error = out.stop_reason;
+            if (out.finish == engine::FinishReason::kError && done) done = fail(out.error_code, out.stop_reason);
             take(i, out);
         };
-        if (const auto added = engine.add_request(std::move(request)); !added) return fail("quality: " + added.error());
+        if (const auto added = engine.add_request(std::move(request)); !added)
+            return prefixed("quality", added.failure());
     }
     PB_CHECK(service::run_to_end(engine, {}));
-    if (!error.empty()) return fail("quality: " + error);
-    return {};
+    return done ? done : prefixed("quality", done.failure());
 }
 
 Result<> predict(engine::Engine& engine, const std::vector<Tokens>& windows, QualityScores& scores) {
@@ -94,7 +95,7 @@ double share(uint64_t n, uint64_t of) { return of > 0 ? static_cast<double>(n) /
 
 Result<QualityScores> score_quality(engine::Engine& engine, const QualityCheck& check) {
     if (!engine.facts().device_computes)
-        return fail("quality: the device computes nothing, so no text can be scored on it");
+        return unsupported("quality: the device computes nothing, so no text can be scored on it");
     QualityScores scores;
     PB_TRY(const Tokens tokens, read_tokens(engine, check, scores.text_sha256));
     std::vector<Tokens> windows;

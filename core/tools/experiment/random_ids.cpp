@@ -1,5 +1,7 @@
 #include "experiment/random_ids.hpp"
 
+#include "base/refusals.hpp"
+
 namespace patchbay::experiment {
 
 Result<RandomIds> RandomIds::open(const text::Tokenizer* tokenizer, uint32_t vocab_size) {
@@ -7,7 +9,7 @@ Result<RandomIds> RandomIds::open(const text::Tokenizer* tokenizer, uint32_t voc
     for (uint32_t id = 0; id < vocab_size; ++id)
         if (!tokenizer || (id < tokenizer->vocab_size() && !tokenizer->is_special(static_cast<text::TokenId>(id))))
             out.plain_.push_back(static_cast<text::TokenId>(id));
-    if (out.plain_.empty()) return fail("workload: the tokenizer has only special tokens");
+    if (out.plain_.empty()) return invalid("workload: the tokenizer has only special tokens");
     return out;
 }
 

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "base/suggest.hpp"
 #include "base/words.hpp"
 #include "experiment/results_store.hpp"
@@ -56,16 +57,16 @@ class Query {
 
 Result<Database> open(const std::filesystem::path& file) {
     std::error_code error;
-    if (!std::filesystem::is_regular_file(file, error)) return fail(file.string() + " is not there");
+    if (!std::filesystem::is_regular_file(file, error)) return not_found(file.string() + " is not there");
     sqlite3* raw = nullptr;
     const int opened = sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READONLY, nullptr);
     Database db(raw);
     Query version(db, "PRAGMA user_version");
-    if (opened != SQLITE_OK || !version.next()) return fail(file.string() + " is no results database");
+    if (opened != SQLITE_OK || !version.next()) return invalid(file.string() + " is no results database");
     if (version.integer(0) < kReadableResults || version.integer(0) > kResultsVersion)
-        return fail(file.string() + " has tables of version " + version.text(0) + ", expected " +
-                    std::to_string(kReadableResults) + " to " + std::to_string(kResultsVersion) +
-                    ": another version of patchbay made it");
+        return unsupported(file.string() + " has tables of version " + version.text(0) + ", expected " +
+                           std::to_string(kReadableResults) + " to " + std::to_string(kResultsVersion) +
+                           ": another version of patchbay made it");
     return db;
 }
 
@@ -243,7 +244,7 @@ Result<StoredExperiment> read_experiment(const std::filesystem::path& file) {
     StoredExperiment e;
     Query info(db, "SELECT name, question, started, end, seed, version, cpu, workload_yaml, repeats, winner, "
                    "conclusion, counted FROM experiment");
-    if (!info.next()) return fail(file.string() + " holds no experiment: it ended before the first run");
+    if (!info.next()) return invalid(file.string() + " holds no experiment: it ended before the first run");
     std::string* const texts[] = {&e.name, &e.question, &e.started, &e.end,
                                   &e.seed, &e.version,  &e.cpu,     &e.workload_yaml};
     for (int i = 0; i < 8; ++i) *texts[i] = info.text(i);
@@ -271,7 +272,7 @@ Result<StoredExperiment> read_experiment(const std::filesystem::path& file) {
     while (inputs.next()) e.inputs += inputs.text(0) + "\n";
     Query notices(db, "SELECT text FROM notice");
     while (notices.next()) e.conclusion.notices.push_back(notices.text(0));
-    if (e.variants.empty() || variants.failed() || notices.failed()) return fail(file.string() + " is damaged");
+    if (e.variants.empty() || variants.failed() || notices.failed()) return invalid(file.string() + " is damaged");
     read_metrics(db, e);
     read_classes(db, e);
     read_quality(db, e);
@@ -284,7 +285,7 @@ Result<> export_csv(const std::filesystem::path& file, const std::string& table,
     Query names(db, "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name");
     while (names.next()) tables.push_back(names.text(0));
     if (std::find(tables.begin(), tables.end(), table) == tables.end())
-        return fail("no table '" + table + "'" + did_you_mean(table, tables) + ", there are " + joined(tables));
+        return not_found("no table '" + table + "'" + did_you_mean(table, tables) + ", there are " + joined(tables));
     Query rows(db, "SELECT * FROM \"" + table + "\""); // one of the names above
     const int columns = rows.statement() ? sqlite3_column_count(rows.statement()) : 0;
     for (int c = 0; c < columns; ++c) out << (c ? "," : "") << sqlite3_column_name(rows.statement(), c);

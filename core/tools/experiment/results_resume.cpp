@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/refusals.hpp"
 #include "experiment/drive.hpp"
 
 namespace patchbay::experiment {
@@ -153,8 +154,8 @@ Result<> check_program(const Reader& db, const std::string& now) {
     std::string then;
     PB_CHECK(db.each("SELECT program_sha256 FROM experiment", [&](const Row& row) { then = row.text(0); }));
     if (then == now) return {};
-    return fail("the experiment was begun by another build of patchbay, with the SHA-256 " + then.substr(0, 12) +
-                "…, and this one is " + now.substr(0, 12) + "… (run the experiment anew)");
+    return invalid("the experiment was begun by another build of patchbay, with the SHA-256 " + then.substr(0, 12) +
+                   "…, and this one is " + now.substr(0, 12) + "… (run the experiment anew)");
 }
 
 Result<> check_inputs(const Reader& db, const std::vector<InputFile>& now) {
@@ -163,7 +164,7 @@ Result<> check_inputs(const Reader& db, const std::vector<InputFile>& now) {
         if (std::ranges::find(now, row.text(1), &InputFile::sha256) == now.end()) changed = row.text(0);
     }));
     if (changed.empty()) return {};
-    return fail(changed + " is no longer what it was when the experiment began (run the experiment anew)");
+    return invalid(changed + " is no longer what it was when the experiment began (run the experiment anew)");
 }
 
 Result<> check_variants(const Reader& db, const std::vector<VariantRow>& variants) {
@@ -176,10 +177,10 @@ Result<> check_variants(const Reader& db, const std::vector<VariantRow>& variant
                           without_paths(now->plugins_json) == without_paths(row.text(3));
         if (!same && different.empty()) different = row.text(0);
     }));
-    if (count != variants.size()) return fail("the record is of " + std::to_string(count) + " variants");
+    if (count != variants.size()) return invalid("the record is of " + std::to_string(count) + " variants");
     if (different.empty()) return {};
-    return fail("variant '" + different + "' is no longer what it was when the experiment began: its model, plugins, "
-                "or what was chosen for this machine changed (run the experiment anew)");
+    return invalid("variant '" + different + "' is no longer what it was when the experiment began: its model, "
+                   "plugins, or what was chosen for this machine changed (run the experiment anew)");
 }
 
 }  // namespace
@@ -187,20 +188,21 @@ Result<> check_variants(const Reader& db, const std::vector<VariantRow>& variant
 Result<RecordedSpec> recorded_spec(const std::filesystem::path& database) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(database, error))
-        return fail(database.string() + " is not there; expected a folder of results that were interrupted");
+        return not_found(database.string() + " is not there; expected a folder of results that were interrupted");
     PB_TRY(const Reader db, Reader::open(database));
     uint64_t version = 0;
     PB_CHECK(db.each("PRAGMA user_version", [&](const Row& row) { version = row.integer(0); }));
     if (version != kResultsVersion)
-        return fail(database.string() + " has tables of version " + std::to_string(version) + ", expected " +
-                    std::to_string(kResultsVersion) + ": another version of patchbay made it");
+        return unsupported(database.string() + " has tables of version " + std::to_string(version) + ", expected " +
+                           std::to_string(kResultsVersion) + ": another version of patchbay made it");
     RecordedSpec spec;
     std::string end;
     PB_CHECK(db.each("SELECT name, spec_yaml, end FROM experiment", [&](const Row& row) {
         spec = {row.text(0), row.text(1)};
         end = row.text(2);
     }));
-    if (end == "complete") return fail(database.string() + ": the experiment is complete, there is nothing to resume");
+    if (end == "complete")
+        return invalid(database.string() + ": the experiment is complete, there is nothing to resume");
     return spec;
 }
 

@@ -240,7 +240,7 @@ struct ResultsStore::Database {
         return {};
     }
     Result<> transaction(const std::function<Result<>()>& body) {
-        const auto place = [&](const Result<>& r) { return fail("cannot write " + file.string() + ": " + r.error()); };
+        const auto place = [&](const Result<>& r) { return prefixed("cannot write " + file.string(), r.failure()); };
         if (auto begun = execute("BEGIN IMMEDIATE"); !begun) return place(begun);
         Result<> done = body();
         if (done) done = execute("COMMIT");
@@ -264,7 +264,7 @@ Result<ResultsStore> ResultsStore::create(const std::filesystem::path& file, uin
     std::string settings = "PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;";
     if (max_bytes > 0) settings += "PRAGMA max_page_count = " + std::to_string(max_bytes / kPage);
     if (auto done = db->execute(settings.c_str()); !done)
-        return fail("cannot create " + file.string() + ": " + done.error());
+        return prefixed("cannot create " + file.string(), done.failure());
     PB_CHECK(db->transaction([&] { return db->execute(kSchema); }));
     return ResultsStore(std::move(db));
 }
@@ -275,7 +275,7 @@ Result<ResultsStore> ResultsStore::resume(const std::filesystem::path& file) {
     if (sqlite3_open_v2(file.c_str(), &db->handle, SQLITE_OPEN_READWRITE, nullptr) != SQLITE_OK)
         return fail("cannot open " + file.string() + ": " + error_of(db->handle));
     if (auto done = db->execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL"); !done)
-        return fail("cannot write " + file.string() + ": " + done.error());
+        return prefixed("cannot write " + file.string(), done.failure());
     PB_CHECK(db->transaction([&] { return db->execute(kUnfinish); }));
     return ResultsStore(std::move(db));
 }
@@ -465,7 +465,7 @@ Result<> ResultsStore::finish(const Conclusion& conclusion, const std::string& e
     auto done = db_->execute("PRAGMA journal_mode = DELETE");
     if (!done && (sqlite3_errcode(db_->handle) & 0xFF) != SQLITE_BUSY &&
         (sqlite3_errcode(db_->handle) & 0xFF) != SQLITE_LOCKED)
-        return fail("cannot write " + db_->file.string() + ": " + done.error());
+        return prefixed("cannot write " + db_->file.string(), done.failure());
     return {};
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/call_watch.hpp"
 #include "base/crash_report.hpp"
+#include "base/refusals.hpp"
 #include "experiment/counted.hpp"
 #include "experiment/interruptible_clock.hpp"
 #include "experiment/quality.hpp"
@@ -71,12 +72,12 @@ Result<Job> read_job() {
     for (;;) {
         if (const auto frame = frames.next()) {
             if (frame->word == Word::kJob && unpack(frame->body, job)) return job;
-            return fail("what was read from descriptor " + std::to_string(kRunFd) + " is no run");
+            return invalid("what was read from descriptor " + std::to_string(kRunFd) + " is no run");
         }
         const ssize_t n = recv(kRunFd, part, sizeof part, 0);
         if (n <= 0 || frames.broken())
-            return fail("descriptor " + std::to_string(kRunFd) +
-                        " is no socket of an experiment, which alone starts this command");
+            return invalid("descriptor " + std::to_string(kRunFd) +
+                           " is no socket of an experiment, which alone starts this command");
         frames.add({part, static_cast<size_t>(n)});
     }
 }

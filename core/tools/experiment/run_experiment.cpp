@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/refusals.hpp"
 #include "base/words.hpp"
 #include "config/check_file.hpp"
 #include "experiment/campaign.hpp"
@@ -169,11 +170,11 @@ ExperimentRow row_of(const ExperimentSpec& spec, const PreparedVariants& prepare
 
 Result<> check_jobs(const PreparedVariants& prepared, const ExperimentOptions& options) {
     if (options.jobs < 2) return {};
-    if (options.program.empty()) return fail("--jobs needs runs in processes of their own");
+    if (options.program.empty()) return unsupported("--jobs needs runs in processes of their own");
     for (const PreparedVariant& v : prepared.variants)
         if (v.facts.device_computes)
-            return fail("--jobs is for simulations: '" + v.name +
-                        "' computes, and runs at the same time would slow each other");
+            return unsupported("--jobs is for simulations: '" + v.name +
+                               "' computes, and runs at the same time would slow each other");
     return {};
 }
 
@@ -215,7 +216,7 @@ Result<std::vector<QualityResult>> measure_quality(Campaign& campaign, const Pre
     std::vector<QualityScores> scores;
     for (size_t v = 0; v < prepared.variants.size(); ++v) {
         auto one = campaign.score(prepared.variants[v], v);
-        if (!one) return fail("variant '" + prepared.variants[v].name + "': " + one.error());
+        if (!one) return prefixed("variant '" + prepared.variants[v].name + "'", one.failure());
         scores.push_back(*std::move(one));
         if (scores.back().text_sha256 != scores.front().text_sha256)
             return fail("its text changed from one variant to the next");
@@ -227,7 +228,7 @@ Result<> check_quality(const ExperimentSpec& spec, const PreparedVariants& prepa
     if (!spec.quality) return {};
     for (const PreparedVariant& v : prepared.variants)
         if (!v.facts.device_computes)
-            return fail("'quality' is of variants that compute, and '" + v.name + "' computes nothing");
+            return unsupported("'quality' is of variants that compute, and '" + v.name + "' computes nothing");
     return {};
 }
 
@@ -308,7 +309,7 @@ Result<Outcome> run_experiment(const ExperimentSpec& given, PreparedVariants& pr
     Outcome outcome;
     outcome.database = options.folder / "results.sqlite";
     if (!options.resume && std::filesystem::exists(outcome.database))
-        return fail(outcome.database.string() + " is there already; name another folder with --results");
+        return invalid(outcome.database.string() + " is there already; name another folder with --results");
     std::vector<VariantRow> rows;
     std::vector<Contestant> contestants;
     for (const PreparedVariant& e : prepared.variants) {

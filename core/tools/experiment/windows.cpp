@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/refusals.hpp"
 #include "experiment/draws.hpp"
 
 namespace patchbay::experiment {
@@ -33,7 +34,7 @@ Result<WindowPlan> plan_windows(const Windows& windows, uint32_t rows, uint32_t 
     WindowPlan plan;
     if (std::holds_alternative<SameWindow>(windows)) {
         plan.rows = asked > 0 ? asked : rows;
-        if (plan.rows > rows) return fail(numbers(rows, plan.rows, 1, plan.rows));
+        if (plan.rows > rows) return invalid(numbers(rows, plan.rows, 1, plan.rows));
         plan.starts.assign(repeats, 0);
         plan.independent = repeats; // lengths and times are the same, what is not the same says so itself
         return plan;
@@ -44,9 +45,9 @@ Result<WindowPlan> plan_windows(const Windows& windows, uint32_t rows, uint32_t 
     const auto step = std::max<uint64_t>(1, static_cast<uint64_t>(std::ceil(plan.rows * (1 - overlap))));
     const uint64_t needed = (repeats - 1) * step + plan.rows;
     if (plan.rows == 0 || needed > rows)
-        return fail(numbers(rows, std::max(1u, plan.rows), repeats, needed) +
-                    "; ask for fewer requests or repeats, or let windows share rows with windows: {drawn: {overlap: "
-                    "0.5}}, or take one for all repeats with windows: same");
+        return invalid(numbers(rows, std::max(1u, plan.rows), repeats, needed) +
+                       "; ask for fewer requests or repeats, or let windows share rows with windows: {drawn: {overlap: "
+                       "0.5}}, or take one for all repeats with windows: same");
     std::vector<uint64_t> slack(repeats, 0); // rows left out before a window, in all
     const Draws draws(seed, 0);
     if (drawn)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/refusals.hpp"
 #include "experiment/arrivals.hpp"
 #include "experiment/draws.hpp"
 #include "experiment/sessions.hpp"
@@ -69,16 +70,17 @@ Result<WorkloadSource> WorkloadSource::open(const WorkloadSpec& spec, std::share
         const std::string path = std::get<TracePrompts>(spec.prompts).path.string();
         const auto rows = static_cast<uint32_t>(trace->rows.size());
         if (asked > rows)
-            return fail(path + " has " + count_of(rows, "rows") + ", the workload needs " +
-                        count_of(asked, "requests"));
+            return invalid(path + " has " + count_of(rows, "rows") + ", the workload needs " +
+                           count_of(asked, "requests"));
         if (!trace->timed && std::holds_alternative<TraceArrivals>(spec.arrivals))
-            return fail(path + " has no times; say when requests come with `arrivals`, for example poisson: {rate: 2}");
+            return invalid(path +
+                           " has no times; say when requests come with `arrivals`, for example poisson: {rate: 2}");
         auto plan = plan_windows(spec.windows, rows, asked, repeats, seed);
-        if (!plan) return fail(path + ": " + plan.error());
+        if (!plan) return prefixed(path, plan.failure());
         s.windows_ = *std::move(plan);
         s.count_ = s.windows_.rows;
     }
-    if (s.count_ == 0) return fail("workload: no requests (give `requests`)");
+    if (s.count_ == 0) return invalid("workload: no requests (give `requests`)");
     if (spec.output_tokens) s.output_lengths_ = std::make_shared<LengthSource>(*spec.output_tokens);
     if (spec.max_tokens) s.max_tokens_ = std::make_shared<LengthSource>(*spec.max_tokens);
     return s;

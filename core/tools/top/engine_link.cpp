@@ -65,7 +65,7 @@ Result<Json> json_of(const Source& source, const std::string& method, const std:
                      std::stop_token stop) {
     PB_TRY(const std::string text, body_of(source, method, path, body, std::move(stop)));
     auto json = serve::parse_body(text);
-    if (!json) return fail(source.address.text() + path + ": " + json.error());
+    if (!json) return prefixed(source.address.text() + path, json.failure());
     return json;
 }
 

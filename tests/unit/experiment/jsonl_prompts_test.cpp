@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "experiment/input_files.hpp"
+#include "experiment/results_reader.hpp"
 #include "workload_fixture.hpp"
 
 namespace patchbay::experiment {
@@ -20,6 +21,15 @@ TEST(JsonlPrompts, TakesTheFieldAtADottedPath) {
     const Folder f;
     const auto path = f.file("p.jsonl", "{\"turns\": [\"one\", \"x\"]}\n\n{\"turns\": [\"two\"]}");
     EXPECT_THAT(*read_jsonl_prompts(path, "turns.0"), ElementsAre("one", "two"));
+}
+
+TEST(JsonlPrompts, WrongFilesAreInvalidAndThoseThatAreNotThereNotFound) {
+    const Folder f;
+    for (const char* text : {"", "{", "3\n", "{\"other\": \"a\"}", "{\"prompt\": 3}", "{\"prompt\": \"\"}"})
+        EXPECT_EQ(read_jsonl_prompts(f.file("p.jsonl", text), "prompt").code(), StatusCode::kInvalid) << text;
+    EXPECT_EQ(read_jsonl_prompts("/no/such/file.jsonl", "prompt").code(), StatusCode::kNotFound);
+    EXPECT_EQ(read_experiment("/no/such/results.sqlite").code(), StatusCode::kNotFound);
+    EXPECT_EQ(read_experiment(f.file("results.sqlite", "no database")).code(), StatusCode::kInvalid);
 }
 
 TEST(JsonlPrompts, FaultsNameTheFileTheLineAndWhatIsThere) {

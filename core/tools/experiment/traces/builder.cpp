@@ -1,5 +1,7 @@
 #include "experiment/traces/builder.hpp"
 
+#include "base/refusals.hpp"
+
 namespace patchbay::experiment {
 
 TraceBuilder::TraceBuilder(std::string name, const TraceOptions& options, const InputLimits& limits,
@@ -51,9 +53,9 @@ uint64_t TraceBuilder::prefix(std::string_view name) {
 
 Result<Trace> TraceBuilder::finish() {
     if (trace_.rows.empty())
-        return fail(name_ + ": no rows in it" +
-                    (choice_.saw_any() ? " after `skip`, `from_s` and `until_s`" : "") +
-                    (trace_.left_out > 0 ? "; " + std::to_string(trace_.left_out) + " hold no request" : ""));
+        return invalid(name_ + ": no rows in it" +
+                       (choice_.saw_any() ? " after `skip`, `from_s` and `until_s`" : "") +
+                       (trace_.left_out > 0 ? "; " + std::to_string(trace_.left_out) + " hold no request" : ""));
     return std::move(trace_);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/refusals.hpp"
 #include "experiment/traces/row_choice.hpp"
 #include "experiment/traces/trace.hpp"
 
@@ -17,7 +18,7 @@ class TraceBuilder {
 
     void at_line(size_t line) { place_ = ":" + std::to_string(line); }
     void at_conversation(size_t number) { place_ = ": conversation " + std::to_string(number); }
-    Failure fault(const std::string& what) const { return fail(name_ + place_ + ": " + what); }
+    Failure fault(const std::string& what) const { return invalid(name_ + place_ + ": " + what); }
 
     // Whether the row of this time is taken; fails where times go back, or rows are too many. Ask once a row.
     Result<bool> wanted(int64_t time_ns);

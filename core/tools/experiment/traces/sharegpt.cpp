@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_file.hpp"
+#include "base/refusals.hpp"
 #include "experiment/traces/builder.hpp"
 #include "experiment/traces/json_lines.hpp"
 
@@ -96,7 +97,7 @@ Result<> add_list(TraceBuilder& b, std::string_view text) {
             return b.fault("invalid JSON: " + json_reason(error));
         }
     } catch (const Json::exception& error) { // a number that no double holds
-        if (!fault) return fail(b.name() + ": invalid JSON: " + json_reason(error));
+        if (!fault) return invalid(b.name() + ": invalid JSON: " + json_reason(error));
     }
     if (fault) return *fault;
     return {};
