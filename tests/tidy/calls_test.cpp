@@ -1,6 +1,8 @@
 // Calls that have one home, or none.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "pattern.hpp"
 #include "tree.hpp"
 
@@ -37,6 +39,31 @@ TEST(BannedCalls, StandOnlyAtHome) {
                 const std::string code = file.lines[n].substr(0, file.lines[n].find("//"));
                 EXPECT_FALSE(expression.found_in(code)) << file.path << ":" << n + 1 << ": " << ban.why;
             }
+        }
+    }
+}
+
+// A failure that is passed on keeps its code: by prefixed(), as it is, or with its code() beside the new text.
+TEST(BannedCalls, NoFailureIsMadeOfTheTextOfAnotherAlone) {
+    const std::vector<std::pair<std::string, const char*>> allowed = {
+        {"core/src/engine/create.cpp", "Group::known_cause() answers with the text of another rank"}};
+    const Pattern begin(R"(\b(fail|invalid|unsupported|not_found|unavailable|broken)\()");
+    const auto is_allowed = [&](const std::string& path) {
+        return std::any_of(allowed.begin(), allowed.end(), [&](const auto& one) { return one.first == path; });
+    };
+    for (const SourceText& file : sources()) {
+        if (!starts_with_any(file.path, {"core/", "plugins/", "metrics/"}) || is_allowed(file.path)) continue;
+        for (size_t n = 0; n < file.lines.size(); ++n) {
+            if (!begin.found_in(file.lines[n])) continue;
+            std::string statement = file.lines[n];
+            for (size_t m = n + 1; m < file.lines.size() && statement.find(';') == statement.npos; ++m)
+                statement += file.lines[m];
+            statement.erase(0, statement.find(" return ") == statement.npos ? 0 : statement.find(" return "));
+            const bool has_text = statement.find(".error()") != statement.npos;
+            const bool has_code = statement.find(".code()") != statement.npos ||
+                                  statement.find("StatusCode::") != statement.npos ||
+                                  statement.find("fail(code, ") != statement.npos;
+            EXPECT_FALSE(has_text && !has_code) << file.path << ":" << n + 1 << ": " << statement;
         }
     }
 }
