@@ -193,7 +193,7 @@ Result<> Engine::Builder::load(const Substitutes* in_place) {
         auto made = execution::load_runner(c_, *parts_, ranks_.get(), s.clock,
                                            s.draft_model ? s.draft_model->opened().draft() : nullptr,
                                            runner::runs_on_device(sampler) ? &sampler : nullptr);
-        if (!made) return fail(ranks_.group ? ranks_.group->known_cause(made.error()) : made.error());
+        if (!made) return ranks_.group ? ranks_.group->known_cause(made.failure()) : made.failure();
         if (ranks_.group) PB_CHECK(ranks_.group->loaded());
         return made;
     };

@@ -1,4 +1,4 @@
-// The engine: requests in, tokens out, one step at a time. architecture.md §3 is its table of contents.
+// The engine: requests in, tokens out, one step at a time. docs/architecture.md shows its parts.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -43,9 +43,9 @@ Result<std::unique_ptr<Group>> Group::begin(std::shared_ptr<Hub> hub, const Begi
 
 Group::~Group() { hub_->end(""); }
 
-std::string Group::known_cause(const std::string& fault) const {
-    const std::string failure = hub_->explain(fault);
-    return failure.ends_with(fault) ? fault : failure; // all ranks may have the same fault
+Failure Group::known_cause(const Failure& fault) const {
+    std::string why = hub_->explain(fault.text);
+    return why.ends_with(fault.text) ? fault : fail(std::move(why)); // all ranks may have the same fault
 }
 
 Failure Group::cause(const Failure& fault) {

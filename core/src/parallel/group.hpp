@@ -38,7 +38,7 @@ class Group final : public runner::Ranks {
     Result<> check_equal(const std::vector<Fact>& ours);
     Result<> loaded(); // waits until every rank is ready for steps
     // The failure of another rank that explains one of this rank's own, if there is one or may still be one.
-    std::string known_cause(const std::string& fault) const;
+    Failure known_cause(const Failure& fault) const;
     // The same for a step. If the fault is this rank's alone, the other ranks may be one step ahead or late afterwards:
     // no further step is taken.
     Failure cause(const Failure& fault);
