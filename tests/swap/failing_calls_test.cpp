@@ -155,6 +155,7 @@ TEST_P(FailingCalls, TheNthAllocation) {
 }
 
 TEST_P(FailingCalls, TheNthDescriptor) {
+    if (kSanitized) GTEST_SKIP() << "UBSan looks at a type through a pipe, and takes it for wrong without one";
     const rlim_t first = next_descriptor();
     for (rlim_t n = first; n < first + 20; ++n) {
         const auto swap = [&] {
