@@ -55,7 +55,7 @@ class Installed {
         host::write(file, host::bytes_of(library(kind, compiler)));
         if (const auto done = host::write_manifest(host::manifest_of(file), host::manifest_path(file)); !done)
             throw std::runtime_error(done.error());
-        return host::must(host::Registry::open({folder.path(), host::fs::path(kBuildDir) / "lib/patchbay/plugins"}));
+        return must(host::Registry::open({folder.path(), host::fs::path(kBuildDir) / "lib/patchbay/plugins"}));
     }
     std::unique_ptr<host::Folder> folder_;
 

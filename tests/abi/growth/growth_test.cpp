@@ -88,7 +88,7 @@ std::vector<std::vector<TokenId>> texts_of(const Build& build) {
     if (const auto done = host::write_manifest(host::manifest_of(library), host::manifest_path(library)); !done)
         throw std::runtime_error(done.error());
     const auto plugins =
-        host::must(host::Registry::open({folder.path(), host::fs::path(kBuildDir) / "lib/patchbay/plugins"}));
+        must(host::Registry::open({folder.path(), host::fs::path(kBuildDir) / "lib/patchbay/plugins"}));
     Harness h(config_of(build), plugins);
     for (uint32_t i = 0; i < 6; ++i) h.add(random_prompt(i, 20 + 13 * i), greedy(24));
     std::vector<std::vector<TokenId>> out;
