@@ -59,7 +59,8 @@ Result<Dfa> product(const Dfa& a, const Dfa& b, Keep keep, Work& work) {
 Result<> Work::spend(uint64_t n) {
     if (n > left_) {
         left_ = 0;
-        return invalid("it takes more than " + std::to_string(max_steps_) + " steps to compile (a smaller repetition?)");
+        return invalid("it takes more than " + std::to_string(max_steps_) +
+                       " steps to compile (a smaller repetition?)");
     }
     left_ -= n;
     return {};

@@ -133,7 +133,7 @@ Result<> Decoder::add_replace(const json& part) {
     PB_TRY(const std::string content, needed_text(part, "content"));
     auto* text = std::get_if<std::string>(&pattern);
     if (!text)
-        return unsupported("Replace with a 'Regex' is not supported in a decoder"); // it would run on each token at load
+        return unsupported("Replace with a 'Regex' is not supported in a decoder"); // it would run on each token
     if (content.size() > kMaxBytes || text->size() > kMaxBytes)
         return invalid("Replace: 'pattern' or 'content' is longer than " + std::to_string(kMaxBytes) + " bytes");
     const Replace step{std::move(*text), content};

@@ -258,9 +258,9 @@ TEST(Engine, TheQueueIsCheckedWhenARequestArrives) {
     EXPECT_EQ(code, StatusCode::kExhausted);
 }
 
-TEST(Engine, ASamplerThatFailsToJudgeARequestIsNotTheUsersFault) {
+TEST(Engine, ASamplerThatFailsInAcceptsIsNotTheUsersFault) {
     auto c = tiny_model();
-    c.sampler = {"fails_when_told", {{"judges", "false"}}};
+    c.sampler = {"fails_on_request", {{"judges", "false"}}};
     Harness h(c);
     Request r;
     r.prompt = {1, 2};

@@ -1,4 +1,4 @@
-// Whom calls, faults and swaps count for; and which ranks are there.
+// For which component calls, faults and swaps count; and which ranks are there.
 #include "engine/metrics/slot_metrics.hpp"
 
 #include <gmock/gmock.h>

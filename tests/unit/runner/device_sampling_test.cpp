@@ -66,6 +66,7 @@ struct Bench {
     Result<> enqueue(const std::vector<uint32_t>& likeliest, int32_t logprobs = 0, uint64_t first_position = 0) {
         logits.assign(likeliest.size() * kVocab, 0);
         rows.assign(likeliest.size(), {});
+        params.struct_size = sizeof params;
         params.logprobs = logprobs;
         for (size_t r = 0; r < likeliest.size(); ++r) {
             logits[r * kVocab + likeliest[r]] = 1;
