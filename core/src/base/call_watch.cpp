@@ -1,6 +1,9 @@
 #include "base/call_watch.hpp"
 
+#include <array>
+#include <bit>
 #include <chrono>
+#include <cstddef>
 #include <optional>
 
 #include "base/clock.hpp"
@@ -21,9 +24,11 @@ struct Seen {
 // The thread writes without regard to us, so that a call costs nothing. What is read of a record that changes at that
 // moment may be of two calls; it is then compared with the next reading, and never taken for text.
 __attribute__((no_sanitize("thread"))) Seen look_at(const CallRecord& record) {
-    const volatile CallRecord* const now = &record;
-    const auto* const call = const_cast<const std::string_view*>(&now->call);
-    return {now->component, call->data(), call->size(), now->step};
+    const auto* const now = reinterpret_cast<const volatile std::byte*>(&record);
+    std::array<std::byte, sizeof(CallRecord)> bytes;
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = now[i];
+    const auto seen = std::bit_cast<CallRecord>(bytes);
+    return {seen.component, seen.call.data(), seen.call.size(), seen.step};
 }
 
 std::string text_of(const Seen& s, uint64_t limit_ns) {
