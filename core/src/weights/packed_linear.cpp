@@ -283,8 +283,8 @@ Result<std::shared_ptr<const CodeSource>> packed_codes(const PackedFormat& forma
         PB_TRY(const TensorView by, tensor_of(from, module + ".g_idx", Numbers::kWords, {cols}));
         PB_TRY(tensors.order, order_of(by, module + ".g_idx", group_size));
         if (!tensors.order.empty() && piece.cols != cols)
-            return unsupported("'" + module +
-                               "' has its columns in an order of their own (desc_act): they cannot be dealt");
+            return unsupported("'" + module + "' has its columns in an order of their own (desc_act): " +
+                               "they cannot be split over ranks");
     }
     return std::shared_ptr<const CodeSource>(
         std::make_shared<PackedCodes>(format, piece, std::move(tensors), group_size, group));

@@ -163,7 +163,7 @@ TEST_F(PackedLinears, keep_their_columns_by_group_with_the_order_that_undoes_it)
     expected.insert(expected.end(), meant_by_["v"].begin(), meant_by_["v"].end());
     EXPECT_EQ(values(apart.data, PB_F32), expected);
     EXPECT_THAT(from.load(spec(128, {part("q.weight", 16)}, PB_SHARD_COLS), kStored, 0, 2).error(),
-                HasSubstr("they cannot be dealt"));
+                HasSubstr("they cannot be split over ranks"));
 }
 
 TEST_F(PackedLinears, have_no_order_where_g_idx_counts_up) {
