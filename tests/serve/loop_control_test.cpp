@@ -39,6 +39,7 @@ class Loop {
         if (!made) throw std::runtime_error(made.error());
         engine_ = *std::move(made);
         engine_metrics_.emplace(metrics_, engine_->facts(), "1.2.3");
+        engine_->observe(*engine_metrics_);
         AdminAddress address;
         address.socket = folder_.path() / "admin.sock";
         const auto find = [] { return host::Registry::open({std::string(kBuildDir) + "/lib/patchbay/plugins"}); };
@@ -94,11 +95,7 @@ class Loop {
             while (!ending_ && open_ < 8) add(next++);
             return true;
         };
-        const auto on_step = [&](const engine::StepReport& report) {
-            engine_metrics_->on_step(report);
-            control_->on_step(report);
-        };
-        EXPECT_TRUE(service::run_to_end(*engine_, {go_on, on_step}));
+        EXPECT_TRUE(service::run_to_end(*engine_, {.go_on = go_on, .on_step = {}}));
     }
 
     RealClock clock_;

@@ -61,29 +61,9 @@ void Engine::on_kv_events(std::function<void(std::span<const kv::CacheEvent>, ui
     impl_->pipeline->kv_events.listen(std::move(listener));
 }
 
-Result<> Engine::write_trace(const std::string& path, TraceOf of) {
-    Pipeline& p = *impl_->pipeline;
-    if (p.trace) return fail(StatusCode::kInvalid, "a trace is being written already");
-    PB_TRY(auto file, TraceFile::create(path, std::move(of)));
-    p.trace = std::make_unique<StepTrace>(std::move(file), p.sequences.all);
-    p.loop.add(*p.trace);
-    return {};
-}
-
-void Engine::go_on_with_trace_of(Engine& other) {
-    Pipeline &p = *impl_->pipeline, &before = *other.impl_->pipeline;
-    if (!before.trace || p.trace) return;
-    before.loop.remove(*before.trace);
-    p.trace = std::make_unique<StepTrace>(std::exchange(before.trace, nullptr)->give_file(), p.sequences.all);
-    p.loop.add(*p.trace);
-}
-
-Result<> Engine::end_trace() {
-    Pipeline& p = *impl_->pipeline;
-    if (!p.trace) return {};
-    p.loop.remove(*p.trace);
-    return std::exchange(p.trace, nullptr)->close();
-}
+void Engine::observe(StepObserver& observer) { impl_->pipeline->loop.add(observer); }
+void Engine::stop_observing(StepObserver& observer) { impl_->pipeline->loop.remove(observer); }
+StepFiles& Engine::files() { return impl_->pipeline->files; }
 
 View Engine::view() const {
     Pipeline& p = *impl_->pipeline;

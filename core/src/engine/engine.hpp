@@ -14,7 +14,6 @@
 #include "engine/request.hpp"
 #include "engine/swap/swap_request.hpp"
 #include "engine/swap/swap_slot.hpp"
-#include "engine/trace/trace_of.hpp"
 #include "engine/view.hpp"
 #include "host/component.hpp"
 #include "host/registry.hpp"
@@ -34,6 +33,8 @@ class World;
 
 namespace patchbay::engine {
 
+class StepFiles;
+class StepObserver;
 class SwapControl;
 struct Substitutes;
 
@@ -85,13 +86,11 @@ class Engine {
     // Of what enters and leaves the prefix cache from now on: called at the end of a step, on its thread. `now_ns` on
     // the engine's clock.
     void on_kv_events(std::function<void(std::span<const kv::CacheEvent>, uint64_t now_ns)>);
-    // Writes steps and requests from now on to a file for ui.perfetto.dev, until end_trace() or its end. [the thread
-    // that steps, between steps]
-    Result<> write_trace(const std::string& path, TraceOf = {});
-    Result<> end_trace(); // whether all of it is on the disk
-    // The trace of another engine, on the same clock, goes on with this one in the same file; nothing if none is
-    // written there. [likewise, of both]
-    void go_on_with_trace_of(Engine& other);
+    // Called in each step from now on, until it is taken away, or as long as it is there and the engine steps. [the
+    // thread that steps, between steps]
+    void observe(StepObserver&);
+    void stop_observing(StepObserver&);
+    StepFiles& files(); // that steps are written to [likewise]
     // Of another engine, whose place and components this one takes: swaps on probation are committed, those in line
     // refused. Reported with this engine's next step. [likewise, of both]
     void end_swaps_of(Engine& other);

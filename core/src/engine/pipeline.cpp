@@ -28,7 +28,8 @@ Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> kv_cac
             placement.placement, drafts.branches, passes, batches.copies, proposals, sequences.beams,
             sampling.pooling, output.lifecycle, swaps.all, summary},
            in.sync_reason),
-      kv_events(*cache.kv, common.clock) {
+      kv_events(*cache.kv, common.clock),
+      files(loop, {sequences.all, cache.kv->pool(), scheduling.scheduler}) {
     sampling.sampler.connect(common.executor, drafts.verification);
     if (execution::DraftPasses* const drafting = common.executor.drafts())
         in.draft_model->start({*drafting, *cache.kv, sampling.sampler.slot(), in.eos, common.clock, sampling.rows,

@@ -31,7 +31,7 @@ struct Pipeline {
     Intake intake;
     StepLoop loop;
     KvEventFeed kv_events;
-    std::unique_ptr<StepTrace> trace; // null: none is written
+    StepFiles files;
 };
 
 }  // namespace patchbay::engine

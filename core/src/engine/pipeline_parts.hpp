@@ -13,7 +13,7 @@
 #include "engine/swap/model_swaps.hpp"
 #include "engine/swap/swap_ports.hpp"
 #include "engine/swap/swaps.hpp"
-#include "engine/trace/step_trace.hpp"
+#include "engine/trace/step_files.hpp"
 #include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {

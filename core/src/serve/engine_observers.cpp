@@ -30,8 +30,8 @@ void EngineObservers::on_output(const engine::RequestOutput& out) {
     if (vllm_metrics_) vllm_metrics_->on_output(out);
 }
 
-void EngineObservers::on_step(const engine::StepReport& report) {
-    engine_metrics_->on_step(report);
+void EngineObservers::on_end(const engine::StepReport& report) {
+    engine_metrics_->on_end(report);
     journal_.on_step(report);
     if (options_.ledger)
         for (const host::SwapRecord& r : report.swaps) options_.ledger->settled(r);

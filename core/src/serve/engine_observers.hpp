@@ -20,7 +20,7 @@ struct EngineObserverOptions {
     std::shared_ptr<SlotLedger> ledger{}; // null: there is no supervisor
 };
 
-class EngineObservers { // on the engine's thread, once that runs
+class EngineObservers final : public engine::StepObserver { // on the engine's thread, once that runs
   public:
     // The metrics outlive it. served_name: of the model.
     EngineObservers(EngineObserverOptions, metrics::Metrics&, const engine::EngineFacts&,
@@ -31,7 +31,7 @@ class EngineObservers { // on the engine's thread, once that runs
 
     void on_request(engine::RequestId, const engine::Request&);
     void on_output(const engine::RequestOutput&);
-    void on_step(const engine::StepReport&);
+    void on_end(const engine::StepReport&) override;
 
     SlotJournal& journal() { return journal_; } // [any thread]
 

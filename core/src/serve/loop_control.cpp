@@ -23,16 +23,16 @@ Result<std::unique_ptr<LoopControl>> LoopControl::start(LoopControlOptions optio
 }
 
 LoopControl::LoopControl(engine::Engine& engine, metrics::Metrics& metrics)
-    : engine_(engine), journal_(engine.facts().plugins), metrics_(metrics) {}
+    : observed_(engine), engine_(engine), journal_(engine.facts().plugins), metrics_(metrics) {
+    observed_.observe(*this);
+}
 
 LoopControl::~LoopControl() { end(); }
 
-void LoopControl::on_step(const engine::StepReport& report) {
-    engine_.on_step(report);
-    journal_.on_step(report);
-}
+void LoopControl::on_end(const engine::StepReport& report) { journal_.on_step(report); }
 
 void LoopControl::end() {
+    observed_.stop_observing(*this);
     engine_.end();
     if (admin_) admin_->stop();
 }

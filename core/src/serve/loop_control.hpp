@@ -21,24 +21,25 @@ struct LoopControlOptions {
     std::function<void()> drain; // what POST /drain does
 };
 
-class LoopControl {
+class LoopControl final : private engine::StepObserver {
   public:
-    // Engine and metrics outlive it; the metrics are the engine's, which the loop keeps up to date.
+    // Engine and metrics outlive it; the metrics are the engine's, which it keeps up to date.
     static Result<std::unique_ptr<LoopControl>> start(LoopControlOptions, engine::Engine&, metrics::Metrics&);
-    ~LoopControl(); // end()
+    ~LoopControl() override; // end()
     AdminAddress address() const { return admin_->address(); }
 
     // ---- the loop's thread ----
     void between_steps() { engine_.between_steps(); } // before each step
-    void on_step(const engine::StepReport&);
     void end(); // no step comes any more; returns when all answers are sent
 
     std::vector<std::string> changes() const; // by hand so far, in words [any thread]
 
   private:
     LoopControl(engine::Engine&, metrics::Metrics&);
+    void on_end(const engine::StepReport&) override;
     void note(const std::string& change);
 
+    engine::Engine& observed_;
     service::SteppedEngine engine_;
     SlotJournal journal_;
     ServeMetrics metrics_;

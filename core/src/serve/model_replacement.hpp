@@ -29,7 +29,7 @@ class ModelReplacement {
         ModelGate& gate;
         SlotJournal& journal;
         MakeEngine make; // empty: there is no way to make one
-        std::function<void(const engine::Engine&, const ServedModel&)> taken_over; // on the loop's thread
+        std::function<void(engine::Engine&, const ServedModel&)> taken_over; // on the loop's thread
     };
     explicit ModelReplacement(Parts parts) : p_(std::move(parts)) {}
 

@@ -79,11 +79,12 @@ Server::Server(const ServerOptions& options, std::unique_ptr<engine::Engine> eng
     service::EngineThreadOptions thread;
     thread.on_request = [this](engine::RequestId id, const engine::Request& r) { observers_.on_request(id, r); };
     thread.on_output = [this](const engine::RequestOutput& out) { observers_.on_output(out); };
-    thread.on_step = [this](const engine::StepReport& report) { observers_.on_step(report); };
+    engine->observe(observers_);
     thread.max_hang_s = options.max_hang_s;
     thread.max_inbox = std::max<size_t>(options.max_requests, 4096);
     engine_ = std::make_unique<service::EngineThread>(std::move(engine), std::move(thread));
-    const auto taken_over = [this](const engine::Engine& now, const ServedModel& served) {
+    const auto taken_over = [this](engine::Engine& now, const ServedModel& served) {
+        now.observe(observers_);
         observers_.watch(now.facts(), served.names.front());
     };
     replacement_ = std::make_unique<ModelReplacement>(

@@ -59,7 +59,6 @@ void EngineLoop::step() {
     Result<engine::StepReport> report = engine::StepReport{};
     const bool works = pass_boundary_ || engine().has_unfinished();
     if (works) report = engine().step();
-    if (works && report && options_.on_step) options_.on_step(*report);
     {
         const std::lock_guard lock(state_.mutex);
         ServiceStatus& status = state_.status;

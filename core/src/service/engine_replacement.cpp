@@ -1,4 +1,5 @@
 #include "service/engine_replacement.hpp"
+#include "engine/trace/step_files.hpp"
 
 #include <utility>
 
@@ -11,7 +12,7 @@ void EngineReplacement::begin(std::shared_ptr<engine::Engine> next, First first)
 
 EngineReplacement::First EngineReplacement::switch_over() {
     replaced_ = std::exchange(current_, next_);
-    current_->go_on_with_trace_of(*replaced_);
+    current_->files().go_on_with(replaced_->files());
     current_->end_swaps_of(*replaced_);
     return std::exchange(first_, nullptr);
 }

@@ -14,7 +14,7 @@ void SteppedEngine::between_steps() {
     for (const auto& call : calls) call(engine_);
 }
 
-void SteppedEngine::on_step(const engine::StepReport& report) {
+void SteppedEngine::on_end(const engine::StepReport& report) {
     const std::lock_guard lock(mutex_);
     status_.last = report;
     status_.steps += 1;
@@ -22,6 +22,7 @@ void SteppedEngine::on_step(const engine::StepReport& report) {
 }
 
 void SteppedEngine::end() {
+    engine_.stop_observing(*this);
     std::vector<std::function<void(engine::Engine&)>> dropped;
     const std::lock_guard lock(mutex_);
     status_.state = ServiceState::kStopped;

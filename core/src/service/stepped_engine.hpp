@@ -4,19 +4,19 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/loop/step_observer.hpp"
 #include "service/live_engine.hpp"
 
 namespace patchbay::service {
 
-class SteppedEngine final : public LiveEngine {
+class SteppedEngine final : public LiveEngine, private engine::StepObserver {
   public:
-    explicit SteppedEngine(engine::Engine& engine) : engine_(engine) {} // which outlives it
+    explicit SteppedEngine(engine::Engine& engine) : engine_(engine) { engine_.observe(*this); } // which outlives it
     ~SteppedEngine() override { end(); }
 
     // ---- the loop's thread ----
     void between_steps(); // before each step
-    void on_step(const engine::StepReport&);
-    void end(); // there are no more steps: calls that wait are not made
+    void end(); // of steps that it is to see: calls that wait are not made
 
     // ---- any other thread ----
     ServiceStatus status() const override;
@@ -24,6 +24,8 @@ class SteppedEngine final : public LiveEngine {
     std::vector<std::shared_ptr<host::Swap>> swap_together(std::vector<engine::SwapRequest>) override;
 
   private:
+    void on_end(const engine::StepReport&) override;
+
     engine::Engine& engine_;
     mutable std::mutex mutex_;
     std::vector<std::function<void(engine::Engine&)>> calls_; // under the mutex, as what follows

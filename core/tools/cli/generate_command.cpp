@@ -18,12 +18,14 @@
 #include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
 #include "cli/sampling_flags.hpp"
+#include "cli/step_file_flags.hpp"
 #include "cli/token_ids.hpp"
 #include "config/load.hpp"
 #include "engine/engine.hpp"
 #include "engine/metrics/engine_metrics.hpp"
 #include "engine/kv_events.hpp"
 #include "engine/simulation.hpp"
+#include "engine/trace/step_files.hpp"
 #include "metrics/server.hpp"
 #include "parallel/world.hpp"
 #include "serve/loop_control.hpp"
@@ -38,7 +40,8 @@ struct GenerateOptions {
     std::string config_file;
     std::vector<std::string> plugin_dirs, prompts, prompt_files, prompt_ids;
     std::vector<int32_t> priorities;
-    std::string kv_events_file, trace_file, cache_salt;
+    std::string kv_events_file, cache_salt;
+    engine::StepFilePaths files;
     config::Overrides overrides;
     SamplingFlags flags;
     OutputFormat format = OutputFormat::kText;
@@ -188,6 +191,7 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
         return fail("without a tokenizer there is no text to print: give --output-format jsonl for token ids");
 
     engine::EngineMetrics metrics(all, engine->facts(), PATCHBAY_VERSION);
+    engine->observe(metrics);
     std::unique_ptr<metrics::Server> server;
     if (o.metrics_port >= 0) {
         server = std::make_unique<metrics::Server>(static_cast<uint16_t>(o.metrics_port), all);
@@ -202,7 +206,7 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
         });
     }
 
-    if (!o.trace_file.empty()) PB_CHECK(engine->write_trace(o.trace_file));
+    PB_CHECK(engine->files().write(o.files));
     PB_TRY(const auto control, live_control(o, loaded.config, *engine, all));
     std::vector<std::string> shown; // an output each
     for (const Prompt& prompt : prompts) shown.insert(shown.end(), sampling.n, prompt.text);
@@ -245,13 +249,11 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
         return true;
     };
     const auto note = [&](const engine::StepReport& report) {
-        metrics.on_step(report);
-        if (control) control->on_step(report);
         if (o.stats) steps.push_back(report);
     };
     PB_CHECK(service::run_to_end(*engine, {between_steps, note}));
     if (kv_events) PB_CHECK(kv_events->close());
-    PB_CHECK(engine->end_trace());
+    PB_CHECK(engine->files().close());
     if (!failed.empty()) return fail(failed);
     if (o.stats && !steps.empty()) print_stats(steps, engine->facts());
     if (interrupted()) return fail("interrupted");
@@ -298,7 +300,7 @@ void add_generate_command(Commands& commands) {
     app->add_option("--cache-salt", o->cache_salt, "prompts share cached KV blocks only with those of the same salt");
     app->add_option("--kv-events", o->kv_events_file,
                     "write what enters and leaves the prefix cache to this file, as lines of JSON");
-    app->add_option("--trace", o->trace_file, "write steps and requests to this file, for ui.perfetto.dev");
+    add_step_file_flags(*app, std::shared_ptr<engine::StepFilePaths>(o, &o->files));
     app->add_option("--output-format", o->format, "text as it comes, or jsonl: one object per finished output")
         ->transform(CLI::CheckedTransformer(
             std::map<std::string, OutputFormat>{{"text", OutputFormat::kText}, {"jsonl", OutputFormat::kJsonLines}}));

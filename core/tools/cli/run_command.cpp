@@ -17,6 +17,7 @@
 #include "cli/print_results.hpp"
 #include "cli/report_command.hpp"
 #include "cli/run_control.hpp"
+#include "cli/step_file_flags.hpp"
 #include "experiment/against_itself.hpp"
 #include "experiment/only.hpp"
 #include "experiment/progress_bar.hpp"
@@ -40,7 +41,7 @@ struct RunOptions {
     bool no_report = false, against_itself = false, dry_run = false, full = false, in_process = false;
     uint32_t experiments = 20; // against itself
     uint32_t jobs = 1;
-    std::string trace_file; // empty: none
+    engine::StepFilePaths files;
     AdminFlags admin;
 };
 
@@ -111,7 +112,7 @@ experiment::ExperimentOptions options_of(const RunOptions& o, const std::string&
     options.plugin_dirs = o.plugin_dirs;
     options.jobs = o.jobs;
     options.resume = !o.resume.empty();
-    options.trace_file = o.trace_file;
+    options.files = o.files;
     options.make_control = make_run_control;
     options.control = {o.admin.address, o.admin.token_file};
     // Ranks that mpirun or srun started wait for the process that they know.
@@ -176,7 +177,8 @@ Result<> run(const RunOptions& o, const std::string& command, const experiment::
     print_outcome(spec, prepared, *outcome, o.full ? Detail::kFull : Detail::kScreen);
     if (!o.no_report) end_with_report(outcome->database);
     else std::cout << "results: " << outcome->database.string() << '\n';
-    if (!o.trace_file.empty()) std::cout << "trace: " << o.trace_file << '\n';
+    if (!o.files.trace.empty()) std::cout << "trace: " << o.files.trace << '\n';
+    if (!o.files.decisions.empty()) std::cout << "decisions: " << o.files.decisions << '\n';
     if (!outcome->complete) return fail("interrupted; the results are partial");
     return check_valid(*outcome);
 }
@@ -229,8 +231,8 @@ void add_run_command(Commands& commands) {
     auto* dry_run = app->add_flag("--dry-run", o->dry_run, "try the variants out and print what would be run")
                         ->excludes(resume);
     app->add_option("--jobs", o->jobs, "simulated runs at a time (default: 1)")->check(CLI::Range(1, 1024));
-    app->add_option("--trace", o->trace_file,
-                    "write steps and requests of the first run of each variant to this file, for ui.perfetto.dev");
+    add_step_file_flags(*app, std::shared_ptr<engine::StepFilePaths>(o, &o->files),
+                        " of the first run of each variant");
     add_admin_flags(*app, std::shared_ptr<AdminFlags>(o, &o->admin));
     app->add_flag("--in-process", o->in_process,
                   "all runs in this process, as for a debugger: a plugin that ends one ends all");

@@ -11,11 +11,16 @@ namespace {
 
 class LiveRunControl final : public experiment::RunControl {
   public:
-    explicit LiveRunControl(engine::Engine& engine) : metrics_(all_, engine.facts(), PATCHBAY_VERSION) {}
+    explicit LiveRunControl(engine::Engine& engine)
+        : engine_(engine), metrics_(all_, engine.facts(), PATCHBAY_VERSION) {
+        engine_.observe(metrics_);
+    }
+    ~LiveRunControl() override { engine_.stop_observing(metrics_); }
 
-    Result<> start(serve::AdminOptions options, const std::string& task, engine::Engine& engine) {
-        PB_TRY(control_, serve::LoopControl::start(
-                             {std::move(options), task, PATCHBAY_VERSION, [this] { draining_ = true; }}, engine, all_));
+    Result<> start(serve::AdminOptions options, const std::string& task) {
+        const auto drain = [this] { draining_ = true; };
+        PB_TRY(control_,
+               serve::LoopControl::start({std::move(options), task, PATCHBAY_VERSION, drain}, engine_, all_));
         return {};
     }
 
@@ -24,10 +29,6 @@ class LiveRunControl final : public experiment::RunControl {
         metrics_.on_request(id, arrival_ns, prompt_tokens, n);
     }
     void on_output(const engine::RequestOutput& out) override { metrics_.on_output(out); }
-    void on_step(const engine::StepReport& report) override {
-        metrics_.on_step(report);
-        control_->on_step(report);
-    }
     bool draining() const override { return draining_; }
     std::vector<std::string> end() override {
         control_->end();
@@ -35,6 +36,7 @@ class LiveRunControl final : public experiment::RunControl {
     }
 
   private:
+    engine::Engine& engine_;
     metrics::Metrics all_;
     engine::EngineMetrics metrics_;
     std::atomic<bool> draining_ = false;
@@ -51,7 +53,7 @@ Result<std::unique_ptr<experiment::RunControl>> make_run_control(const experimen
     if (!options && !flags.named()) return none;
     if (!options) return options.failure();
     auto control = std::make_unique<LiveRunControl>(run.engine);
-    const Result<> started = control->start(*std::move(options), run.task, run.engine);
+    const Result<> started = control->start(*std::move(options), run.task);
     if (!started && !flags.named()) return none;
     if (!started) return started.failure();
     return std::unique_ptr<experiment::RunControl>(std::move(control));

@@ -13,10 +13,12 @@
 #include "cli/flag_checks.hpp"
 #include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
+#include "cli/step_file_flags.hpp"
 #include "cli/supervise.hpp"
 #include "config/load.hpp"
 #include "config/slots.hpp"
 #include "engine/simulation.hpp"
+#include "engine/trace/step_files.hpp"
 #include "parallel/world.hpp"
 #include "serve/server.hpp"
 
@@ -31,7 +33,7 @@ struct ServeOptions {
     serve::ModelNames names;
     uint32_t max_prompt_tokens = 0, max_output_tokens = 0;
     AdminFlags admin;
-    std::string trace_file; // empty: no trace
+    engine::StepFilePaths files;
     bool supervise = false;
     serve::SlotHistory::Choices choices; // of slots, in place of the configured ones
 };
@@ -86,7 +88,7 @@ Result<> run(ServeOptions& o) {
     engine::PluginMetrics plugin_metrics(all);
     parallel::World world;
     PB_TRY(auto engine, engine::Engine::create(loaded.config, registry, *clock, &plugin_metrics, &world));
-    if (!o.trace_file.empty()) PB_CHECK(engine->write_trace(o.trace_file));
+    PB_CHECK(engine->files().write(o.files));
     PB_TRY(auto model, served(o, names, loaded.config, *engine));
     o.server.make_engine = [&](const config::EngineConfig& c, const host::Registry& found) -> Result<serve::NewEngine> {
         PB_TRY(auto made, engine::Engine::create(c, found, *clock, &plugin_metrics, &world));
@@ -118,7 +120,7 @@ int run_to_end(ServeOptions& o) {
 }
 
 // "trace.2.json" after the second restart: what the servers before it have written stays.
-std::string trace_file_of(const std::filesystem::path& file, uint32_t restarts) {
+std::string numbered(const std::filesystem::path& file, uint32_t restarts) {
     if (file.empty() || restarts == 0) return file;
     const std::string name = file.stem().string() + "." + std::to_string(restarts) + file.extension().string();
     return file.parent_path() / name;
@@ -130,7 +132,7 @@ int run_supervised(ServeOptions& o) {
             o.server.http.listener = given.listener;
             o.server.ledger = given.ledger;
             o.choices = given.choices;
-            o.trace_file = trace_file_of(o.trace_file, given.restarts);
+            o.files = {numbered(o.files.trace, given.restarts), numbered(o.files.decisions, given.restarts)};
             return run_to_end(o);
         });
     if (code) return *code;
@@ -215,7 +217,7 @@ void add_serve_command(Commands& commands) {
     app->add_flag("--supervise", o->supervise,
                   "start the server again after a plugin has ended its process, with the one that was in its slot "
                   "before");
-    app->add_option("--trace", o->trace_file, "write steps and requests to this file, for ui.perfetto.dev");
+    add_step_file_flags(*app, std::shared_ptr<engine::StepFilePaths>(o, &o->files));
     app->add_option_function<std::vector<std::string>>(
            "--metrics-compat",
            [o](const std::vector<std::string>& names) { o->server.vllm_metrics = !names.empty(); },

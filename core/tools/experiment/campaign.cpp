@@ -10,6 +10,7 @@
 #include "base/call_watch.hpp"
 #include "base/crash_report.hpp"
 #include "base/printable.hpp"
+#include "engine/trace/decision_file.hpp"
 #include "engine/trace/join_traces.hpp"
 #include "experiment/capacity.hpp"
 #include "experiment/disturbance.hpp"
@@ -48,19 +49,27 @@ void wait_for(const std::vector<const RunProcess*>& processes) {
 
 }  // namespace
 
-std::string TracedRuns::part_of(const RunSlot& slot) const {
-    const bool is_traced = !file.empty() && slot.repeat == 0 && slot.attempt == 0 && !slot.rate;
-    return is_traced ? file + ".part-" + std::to_string(slot.variant) : "";
+engine::StepFilePaths TracedRuns::parts_of(const RunSlot& slot) const {
+    if (slot.repeat > 0 || slot.attempt > 0 || slot.rate) return {};
+    const auto part = [&](const std::string& file) {
+        return file.empty() ? "" : file + ".part-" + std::to_string(slot.variant);
+    };
+    return {part(files.trace), part(files.decisions)};
 }
 
 Result<> TracedRuns::join(size_t variants) const {
-    if (file.empty()) return {};
-    std::vector<std::filesystem::path> parts;
-    for (size_t v = 0; v < variants; ++v)
-        if (const auto part = part_of({.variant = v}); std::filesystem::exists(part)) parts.emplace_back(part);
-    PB_CHECK(engine::join_traces(parts, file));
-    for (const auto& part : parts) std::filesystem::remove(part);
-    return {};
+    const auto join_parts = [&](std::string engine::StepFilePaths::* which, const auto& join) -> Result<> {
+        if ((files.*which).empty()) return {};
+        std::vector<std::filesystem::path> parts;
+        for (size_t v = 0; v < variants; ++v)
+            if (const std::filesystem::path part = parts_of({.variant = v}).*which; std::filesystem::exists(part))
+                parts.push_back(part);
+        PB_CHECK(join(parts, files.*which));
+        for (const auto& part : parts) std::filesystem::remove(part);
+        return {};
+    };
+    PB_CHECK(join_parts(&engine::StepFilePaths::trace, engine::join_traces));
+    return join_parts(&engine::StepFilePaths::decisions, engine::join_decisions);
 }
 
 // Stores the rows of a run as they come, or, of a search for the capacity, none.
@@ -186,7 +195,7 @@ RunRecord Campaign::run_here(const PreparedVariants& prepared, const Workloads& 
     const SourceOf source_of = [&](const engine::Engine&) -> Result<const WorkloadSource*> {
         return &workloads.of(slot.variant);
     };
-    auto ran = run_once(around_, variant, source_of, slot, live, traced_.part_of(slot));
+    auto ran = run_once(around_, variant, source_of, slot, live, traced_.parts_of(slot));
     note_for_crashes("");
     if (!ran) return failed(record_for(slot, 0, started), ran.error());
     for (std::string& what : changes(variant, ran->loaded)) ran->record.faults.push_back(std::move(what));
@@ -216,7 +225,7 @@ Result<> Campaign::start(Work& work, Active& run) {
     job.vocab_size = work.prepared.limits.vocab_size;
     job.wants_metrics = shown_.metrics != nullptr;
     job.is_steady = around_.spec.window_by_rule && around_.spec.window.has_value();
-    job.trace_file = traced_.part_of(run.slot);
+    job.files = traced_.parts_of(run.slot);
     job.control = around_.control;
     PB_TRY(run.process, RunProcess::start(processes_.program, job, *run.live));
     return {};

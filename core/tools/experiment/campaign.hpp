@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/trace/step_file_paths.hpp"
 #include "experiment/live_run.hpp"
 #include "experiment/prepared_variants.hpp"
 #include "experiment/results_store.hpp"
@@ -24,9 +25,9 @@ struct Processes { // in which runs are
 };
 
 struct TracedRuns { // the first repeat of each variant
-    std::string file; // that is made of their parts; empty: no run is traced
+    engine::StepFilePaths files; // that are made of their parts
 
-    std::string part_of(const RunSlot&) const; // empty: the run is not traced
+    engine::StepFilePaths parts_of(const RunSlot&) const; // none: the run is not traced
     Result<> join(size_t variants) const;      // of the parts that are there, which are removed
 };
 

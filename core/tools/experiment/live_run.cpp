@@ -35,7 +35,7 @@ void LiveRun::on_output(const engine::RequestOutput& output) {
 }
 
 void LiveRun::on_step(const engine::StepReport& report) {
-    if (engine_) engine_->on_step(report);
+    if (engine_) engine_->on_end(report);
 }
 
 void LiveRun::on_rows(Rows rows) {

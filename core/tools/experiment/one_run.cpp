@@ -1,6 +1,7 @@
 #include "experiment/one_run.hpp"
 
 #include "config/slots.hpp"
+#include "engine/trace/step_files.hpp"
 #include "experiment/cpu_use.hpp"
 #include "experiment/jitter.hpp"
 #include "experiment/pace.hpp"
@@ -55,7 +56,6 @@ DriveHooks plain_hooks(const RunSurroundings& around, RunControl* control) {
     if (!control) return hooks;
     hooks.between_steps = [control] { control->between_steps(); };
     hooks.draining = [control] { return control->draining(); };
-    hooks.on_step = [control](const engine::StepReport& report, size_t) { control->on_step(report); };
     return hooks;
 }
 
@@ -87,7 +87,6 @@ void follow_steps(DriveHooks& hooks, const Followers& f, const uint64_t& started
     hooks.on_step = [=, &started_ns, reports = f.listener.wants_metrics()](const engine::StepReport& report,
                                                                            size_t finished) {
         if (reports) f.listener.on_step(report);
-        if (f.control) f.control->on_step(report);
         const bool counts = report.end_ns >= started_ns + counted.from_ns &&
                             (counted.until_ns == ~uint64_t{0} || report.start_ns <= started_ns + counted.until_ns);
         f.plugins.after_step(report.end_ns - report.start_ns, counts);
@@ -124,7 +123,7 @@ std::vector<std::string> changes(const PreparedVariant& then, const LoadedParts&
 }
 
 Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& variant, const SourceOf& source_of,
-                         const RunSlot& slot, RunListener& listener, const std::string& trace_file) {
+                         const RunSlot& slot, RunListener& listener, const engine::StepFilePaths& files) {
     const ExperimentSpec& spec = around.spec;
     const VariantSpec& mine = spec.variants[slot.variant];
     RanOnce out{.record = record_of(slot)};
@@ -164,16 +163,15 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
         started_ns = start_ns;
         plugins.begin();
         swaps.post(start_ns, requests);
-        if (!trace_file.empty())
-            traced = engine->write_trace(trace_file, {mine.name, static_cast<uint32_t>(slot.variant), start_ns});
+        traced = engine->files().write(files, {mine.name, static_cast<uint32_t>(slot.variant), start_ns});
     };
     listener.on_engine(engine->facts());
     const CpuWatch cpu(around.keeper);
     drive(driven, clock, requests, hooks, run);
     if (variant.facts.device_computes) run.cpu_use = cpu.use();
     for (NamedNumber& n : plugins.numbers()) run.numbers.push_back(std::move(n));
-    if (traced) traced = engine->end_trace();
-    if (!traced) run.faults.push_back("its trace: " + traced.error());
+    if (traced) traced = engine->files().close();
+    if (!traced) run.faults.push_back("the file of its steps: " + traced.error());
     swaps.write(run);
     if (control)
         for (const std::string& change : control->end()) run.faults.push_back("changed by hand: " + change);

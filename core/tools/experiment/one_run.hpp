@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "engine/trace/step_file_paths.hpp"
 #include "experiment/drive.hpp"
 #include "experiment/matrix.hpp"
 #include "experiment/prepared_variants.hpp"
@@ -48,9 +49,8 @@ struct RanOnce {
 // Where the workload comes from, once the engine is there.
 using SourceOf = std::function<Result<const WorkloadSource*>(const engine::Engine&)>;
 
-// trace_file: empty: none.
 Result<RanOnce> run_once(const RunSurroundings&, const PreparedVariant&, const SourceOf&, const RunSlot&, RunListener&,
-                         const std::string& trace_file = {});
+                         const engine::StepFilePaths& = {});
 
 // What is loaded in a run must be what was loaded when the experiment began.
 std::vector<std::string> changes(const PreparedVariant& then, const LoadedParts& now);

@@ -133,7 +133,7 @@ Result<> work(const Job& job, const std::function<bool()>& interrupted, const Ma
     const RunSurroundings around{spec,        registry,     prober,      clock,          world,
                                  interrupted, make_control, job.control, job.plugin_dirs, getppid()};
     PB_TRY(const RanOnce ran, run_once(around, variant, source_of,
-                                       {job.variant, job.repeat, job.rate, job.attempt}, sender, job.trace_file));
+                                       {job.variant, job.repeat, job.rate, job.attempt}, sender, job.files));
     out.add(Word::kDone, ran.record, ran.loaded);
     return {};
 }

@@ -17,7 +17,6 @@ class RunControl {
     virtual void between_steps() = 0; // before each step
     virtual void on_request(engine::RequestId, uint64_t arrival_ns, uint32_t prompt_tokens, uint32_t n) = 0;
     virtual void on_output(const engine::RequestOutput&) = 0;
-    virtual void on_step(const engine::StepReport&) = 0;
     virtual bool draining() const = 0; // the run is to end with the requests that have arrived
     virtual std::vector<std::string> end() = 0; // no step comes any more; what was changed by hand, in words
 };

@@ -274,7 +274,7 @@ struct Setup {
           around{spec, registry, prober, clock, world, options.interrupted, options.make_control, options.control,
                  options.plugin_dirs},
           processes{options.program, options.plugin_dirs, config::show_yaml(portable(spec, registry)), options.jobs},
-          shown{options.metrics, options.progress, spec.name, options.version}, traced{options.trace_file},
+          shown{options.metrics, options.progress, spec.name, options.version}, traced{options.files},
           campaign(around, processes, shown, traced) {}
 
     Result<Workloads> open(PreparedVariants& prepared, const ExperimentOptions& options) {
@@ -358,8 +358,9 @@ Result<Outcome> run_experiment(const ExperimentSpec& given, PreparedVariants& pr
     for (std::string& notice : capacities.notices) outcome.conclusion.notices.push_back(std::move(notice));
     if (!adaptive_notice.empty()) outcome.conclusion.notices.push_back(adaptive_notice);
     PB_CHECK(setup.traced.join(prepared.variants.size()));
-    if (!options.trace_file.empty())
-        outcome.conclusion.notices.push_back("the first run of each variant was traced, which took time in its steps");
+    if (options.files.any())
+        outcome.conclusion.notices.push_back(
+            "the steps of the first run of each variant were written to a file, which took time in them");
     outcome.swaps = swap_lines(runs, prepared);
     outcome.without_valid_run = without_valid_run(runs, prepared);
     outcome.complete = counted(runs) == repeats * prepared.variants.size() && !was_interrupted(runs) &&

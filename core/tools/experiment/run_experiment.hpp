@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
+#include "engine/trace/step_file_paths.hpp"
 #include "experiment/conclusion.hpp"
 #include "experiment/live_run.hpp"
 #include "experiment/prepared_variants.hpp"
@@ -27,7 +28,7 @@ struct ExperimentOptions {
     std::filesystem::path program;                      // a patchbay: each run is a process of it; empty: this process
     std::vector<std::string> plugin_dirs;               // for these processes
     uint32_t jobs = 1;                                  // processes at a time; more only of simulations
-    std::string trace_file;                             // of the first repeat of each variant; empty: none
+    engine::StepFilePaths files;                        // of the first repeat of each variant
     MakeRunControl make_control;                        // of runs in this process; empty: none
     ControlChoice control;                              // of runs in processes of their own, too
     bool resume = false;                                // the folder's experiment, from where it was interrupted

@@ -11,6 +11,7 @@
 
 #include "base/result.hpp"
 #include "engine/engine.hpp"
+#include "engine/trace/step_file_paths.hpp"
 #include "experiment/archive.hpp"
 #include "experiment/matrix.hpp"
 #include "experiment/one_run.hpp"
@@ -36,7 +37,7 @@ struct Job {
     bool wants_metrics = false;
     bool is_steady = false;       // what the rule for windows says
     std::vector<config::Origin> swaps; // where they stand in the file
-    std::string trace_file;            // empty: none
+    engine::StepFilePaths files;
     ControlChoice control{};
 };
 
@@ -102,8 +103,8 @@ void fields(auto& a, config::Origin& o) {
 }
 void fields(auto& a, Job& j) {
     a(j.trial, j.quality, j.spec_yaml, j.name, j.plugin_dirs, j.variant, j.repeat, j.attempt, j.rate, j.simulated,
-      j.with_text, j.inputs, j.max_model_len, j.vocab_size, j.wants_metrics, j.is_steady, j.swaps, j.trace_file,
-      j.control.address, j.control.token_file);
+      j.with_text, j.inputs, j.max_model_len, j.vocab_size, j.wants_metrics, j.is_steady, j.swaps, j.files.trace,
+      j.files.decisions, j.control.address, j.control.token_file);
 }
 void fields(auto& a, host::Identity& i) {
     a(i.kind, i.name, i.version, i.sha256, i.build, i.path);

@@ -190,7 +190,7 @@ MetricsCost metrics_cost(engine::Engine& engine, Clock& clock) {
             own.on_output(out);
             vllm.on_output(out);
         }
-        own.on_step(report);
+        own.on_end(report);
         vllm.on_step(report);
         costs.push_back(static_cast<double>(clock.now_ns() - before) * 1e-3);
         steps += static_cast<double>(report.end_ns - report.start_ns) * 1e-3;

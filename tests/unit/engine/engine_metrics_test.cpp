@@ -60,7 +60,7 @@ TEST(EngineMetricsTest, SayThatTheTimeOfASimulationIsVirtual) {
     StepReport step;
     step.end_ns = 2'000'000'000;
     step.work.scheduled_tokens = 1;
-    simulated.on_step(step);
+    simulated.on_end(step);
     const std::string text = all.text();
     EXPECT_THAT(text, ::testing::HasSubstr("patchbay_steps_total{time=\"virtual\"} 1\n"));
     EXPECT_THAT(text, ::testing::HasSubstr("patchbay_steps_total 0\n")) << "of the engine that computes";
@@ -98,7 +98,7 @@ TEST(EngineMetricsTest, AReplayIsCountedByItsSizeAndAMissByItsReason) {
     r.graph.miss = "not_captured";
     r.graph.padded_tokens = 3;
     r.graph.capture_ns = 250'000'000;
-    s.engine.on_step(r);
+    s.engine.on_end(r);
     r.graph.replayed = true;
     r.graph.miss = "";
     r.graph.size = 8;
@@ -106,7 +106,7 @@ TEST(EngineMetricsTest, AReplayIsCountedByItsSizeAndAMissByItsReason) {
     r.sync_reason = "";
     r.graph.captured = 1;
     r.graph.bytes = 4096;
-    s.engine.on_step(r);
+    s.engine.on_end(r);
     s.expect("patchbay_graph_dispatches_total{mode=\"NONE\",reason=\"not_captured\",size=\"0\"} 1");
     s.expect("patchbay_graph_dispatches_total{mode=\"FULL\",reason=\"\",size=\"8\"} 1");
     s.expect("patchbay_graph_tokens_total{kind=\"useful\"} 10");
@@ -120,7 +120,7 @@ TEST(EngineMetricsTest, AReplayIsCountedByItsSizeAndAMissByItsReason) {
 
 TEST(EngineMetricsTest, AStepWithoutWorkIsNoForwardPass) {
     Scrape s;
-    s.engine.on_step(StepReport{});
+    s.engine.on_end(StepReport{});
     s.expect("patchbay_steps_total 1");
     s.expect("patchbay_step_seconds_count 0");
     EXPECT_EQ(s.all.text().find("patchbay_graph_dispatches_total{"), std::string::npos);
@@ -149,14 +149,14 @@ TEST(EngineMetricsTest, ACallThatTookTooLongCountsForWhoMadeIt) {
     StepReport report;
     report.calls.plan_ns = 1'000'000;
     report.swaps = {swap_to_sjf(host::SwapState::kOnProbation)};
-    s.engine.on_step(report);
+    s.engine.on_end(report);
     report.calls.plan_ns = 2'000'000'000;
     report.swaps = {swap_to_sjf(host::SwapState::kRolledBack, "time")};
     report.swaps[0].after_calls = true;
-    s.engine.on_step(report);
+    s.engine.on_end(report);
     report.calls.plan_ns = 1'000'000;
     report.swaps.clear();
-    s.engine.on_step(report);
+    s.engine.on_end(report);
     s.expect("patchbay_plugin_call_seconds_sum{call=\"plan\",kind=\"scheduler\",plugin=\"sjf\"} 2.001");
     s.expect("patchbay_plugin_call_seconds_sum{call=\"plan\",kind=\"scheduler\",plugin=\"fcfs\"} 0.001");
 }
@@ -167,7 +167,7 @@ TEST(EngineMetricsTest, ASwapMovesWhatIsInTheSlotAndWhatCallsAreCountedFor) {
     StepReport report;
     report.calls.plan_ns = 2'000'000'000;
     report.swaps = {swap_to_sjf(SwapState::kOnProbation)};
-    s.engine.on_step(report);
+    s.engine.on_end(report);
     const auto info = [](const char* name, const char* sha256, const char* value) {
         return std::string("patchbay_plugin_info{abi=\"1.0\",kind=\"scheduler\",plugin=\"") + name + "\",sha256=\"" +
                sha256 + "\",version=\"1.0.0\"} " + value;
@@ -180,14 +180,14 @@ TEST(EngineMetricsTest, ASwapMovesWhatIsInTheSlotAndWhatCallsAreCountedFor) {
     s.expect("patchbay_plugin_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"5e-06\"} 1");
     s.expect("patchbay_plugin_swap_pause_seconds_bucket{kind=\"scheduler\",le=\"2e-06\"} 0");
     report.swaps = {swap_to_sjf(SwapState::kRolledBack, "plan")}; // its predecessor planned in its place
-    s.engine.on_step(report);
+    s.engine.on_end(report);
     s.expect(info("fcfs", "aa", "1"));
     s.expect(info("sjf", "ff", "0"));
     s.expect("patchbay_plugin_faults_total{kind=\"scheduler\",plugin=\"sjf\",reason=\"probation\"} 1");
     s.expect("patchbay_plugin_call_seconds_sum{call=\"plan\",kind=\"scheduler\",plugin=\"fcfs\"} 2");
     report.swaps = {swap_to_sjf(SwapState::kOnProbation), swap_to_sjf(SwapState::kCommitted),
                     swap_to_sjf(SwapState::kRefused, "probe"), swap_to_sjf(SwapState::kRefused, "probe")};
-    s.engine.on_step(report);
+    s.engine.on_end(report);
     s.expect(info("sjf", "ff", "1"));
     s.expect("patchbay_plugin_swaps_total{kind=\"scheduler\",outcome=\"rolled_back\"} 1");
     s.expect("patchbay_plugin_swap_failures_total{kind=\"scheduler\",phase=\"plan\"} 1");
@@ -198,10 +198,10 @@ TEST(EngineMetricsTest, ASwapMovesWhatIsInTheSlotAndWhatCallsAreCountedFor) {
     one.transaction = other.transaction = 7;
     other.kind = other.from.kind = other.to.kind = "sampler";
     report.swaps = {one, other};
-    s.engine.on_step(report);
+    s.engine.on_end(report);
     one.state = other.state = SwapState::kCommitted;
     report.swaps = {one, other};
-    s.engine.on_step(report);
+    s.engine.on_end(report);
     s.expect("patchbay_plugin_swap_pause_seconds_count{kind=\"several\"} 1");
     s.expect("patchbay_plugin_swap_pause_seconds_count{kind=\"scheduler\"} 2");
     s.expect("patchbay_plugin_swap_transactions_total{outcome=\"committed\"} 1");
@@ -216,9 +216,9 @@ TEST(EngineMetricsTest, ASwapOfTheModelLeavesItsPluginInTheSlot) {
     swap.to = {"model", "checkpoints/step-2000", "1.0.0", "cc", "", ""};
     StepReport report;
     report.swaps = {swap};
-    s.engine.on_step(report);
+    s.engine.on_end(report);
     report.swaps[0].state = host::SwapState::kRolledBack;
-    s.engine.on_step(report);
+    s.engine.on_end(report);
     s.expect("patchbay_plugin_info{abi=\"1.0\",kind=\"model\",plugin=\"llama\",sha256=\"cc\",version=\"1.0.0\"} 1");
     s.expect("patchbay_plugin_faults_total{kind=\"model\",plugin=\"llama\",reason=\"probation\"} 1");
     EXPECT_EQ(s.all.text().find("checkpoints"), std::string::npos);
@@ -228,7 +228,7 @@ TEST(EngineMetricsTest, CallsAndFaultsOfASwappedProposerCountForItsSuccessor) {
     Scrape s;
     StepReport report;
     report.calls.propose_ns = 1'000'000'000;
-    s.engine.on_step(report);
+    s.engine.on_end(report);
     host::SwapRecord r = swap_to_sjf(host::SwapState::kOnProbation);
     r.kind = r.from.kind = r.to.kind = "proposer";
     r.from.name = "ngram", r.to.name = "suffix";
@@ -236,7 +236,7 @@ TEST(EngineMetricsTest, CallsAndFaultsOfASwappedProposerCountForItsSuccessor) {
     report.calls.propose_ns = 3'000'000'000;
     report.calls.proposer_faults = 3;
     report.calls.proposer_breaches = 1;
-    s.engine.on_step(report);
+    s.engine.on_end(report);
     s.expect("patchbay_plugin_call_seconds_sum{call=\"propose\",kind=\"proposer\",plugin=\"ngram\"} 1");
     s.expect("patchbay_plugin_call_seconds_sum{call=\"propose\",kind=\"proposer\",plugin=\"suffix\"} 3");
     s.expect("patchbay_plugin_faults_total{kind=\"proposer\",plugin=\"ngram\",reason=\"error\"} 0");
@@ -256,8 +256,8 @@ TEST(EngineMetricsTest, AStepWithoutACallIsNoObservationOfIt) {
     Scrape s;
     StepReport report;
     report.calls.plan_ns = 1'000;
-    s.engine.on_step(report);
-    s.engine.on_step(report);
+    s.engine.on_end(report);
+    s.engine.on_end(report);
     s.expect("patchbay_plugin_call_seconds_count{call=\"plan\",kind=\"scheduler\",plugin=\"fcfs\"} 2");
     s.expect("patchbay_plugin_call_seconds_count{call=\"propose\",kind=\"proposer\",plugin=\"ngram\"} 0");
 }
@@ -266,7 +266,7 @@ TEST(EngineMetricsTest, WhatIsAboutThePresentEndsWithTheEngineAndCountersGoOn) {
     metrics::Metrics all;
     StepReport step;
     step.queues.waiting_requests = 5;
-    { EngineMetrics(all, facts(), "9.9").on_step(step); }
+    { EngineMetrics(all, facts(), "9.9").on_end(step); }
     EngineFacts next;
     next.plugins = {{"scheduler", "sjf", "1.0.0", "ee", "", ""}};
     EngineMetrics second(all, next, "9.9");
@@ -316,7 +316,7 @@ TEST(EngineMetricsTest, AScrapeAddsUpToWhatTheRequestsGot) {
     }
     while (h.engine->has_unfinished()) {
         if (h.steps.size() == 5) h.engine->abort(1);
-        metrics.on_step(h.step());
+        metrics.on_end(h.step());
         const std::string text = all.text();
         EXPECT_EQ(value_of(text, "patchbay_kv_pages{state=\"free\"}") +
                       value_of(text, "patchbay_kv_pages{state=\"used\"}") +
@@ -359,7 +359,7 @@ TEST(EngineMetricsTest, TheTokensOfStepsAddUpToThoseOfPromptsAndOutputs) {
             requests += 1;
             ASSERT_TRUE(h.engine->add_request(std::move(r)));
         }
-        while (h.engine->has_unfinished()) metrics.on_step(h.step());
+        while (h.engine->has_unfinished()) metrics.on_end(h.step());
     }
     ASSERT_GT(cached, 0u);
     const std::string text = all.text();

@@ -96,7 +96,7 @@ TEST(KvPolicy, IsAmongThePluginsAndItsMetrics) {
     report.kv.chosen_evictions = 3;
     report.calls.kv_policy_faults = 2;
     report.calls.kv_choose_ns = 5'000'000'000;
-    metrics.on_step(report);
+    metrics.on_end(report);
     const std::string text = all.text();
     EXPECT_THAT(text, HasSubstr("patchbay_plugin_info{abi=\"1.0\",kind=\"kv_policy\",plugin=\"lfu\""));
     EXPECT_THAT(text, HasSubstr("patchbay_kv_policy_evictions_total{kind=\"kv_policy\",plugin=\"lfu\"} 3\n"));

@@ -30,12 +30,13 @@ class Watched {
 
     // Another engine in place of the one before, on the same metrics.
     void use(const config::EngineConfig& c) {
-        metrics_.reset();
         engine_.reset();
+        metrics_.reset();
         auto made = Engine::create(c, registry(), clock_, nullptr, &world_);
         if (!made) throw std::runtime_error(made.error());
         engine_ = *std::move(made);
         metrics_.emplace(all_, engine_->facts(), "9.9");
+        engine_->observe(*metrics_);
     }
 
     RequestId add(const std::vector<TokenId>& prompt, uint32_t max_tokens) { return add(prompt, greedy(max_tokens)); }
@@ -74,7 +75,6 @@ class Watched {
     void step() {
         const auto report = engine_->step();
         if (!report) throw std::runtime_error(report.error());
-        metrics_->on_step(*report);
         for (const prometheus::MetricFamily& family : all_.registry()->Collect())
             for (const prometheus::ClientMetric& m : family.metric)
                 if (m.counter.value > 0 || m.gauge.value > 0 || m.histogram.sample_count > 0) {

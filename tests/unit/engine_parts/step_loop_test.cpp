@@ -278,13 +278,18 @@ TEST(StepLoop, ARequestThatIsAbortedWithinAStepEndsWithIt) {
 
 struct Seen final : StepObserver {
     explicit Seen(const FakeExecutor& its) : executor(its) {}
+    void on_planned(const StepPlan& plan) override {
+        planned.push_back(plan.items.size());
+        waiting_then.push_back(static_cast<size_t>(std::ranges::count(
+            plan.items, Place::kWaiting, [](const StepPlan::Item& item) { return item.sequence->place; })));
+    }
     void on_placed(std::span<const Placed> step) override {
         placed.push_back(step.size());
         submitted_then.push_back(executor.submitted);
     }
     void on_end(const StepReport& report) override { ended.push_back(report.step); }
     const FakeExecutor& executor;
-    std::vector<size_t> placed, submitted_then, ended;
+    std::vector<size_t> planned, waiting_then, placed, submitted_then, ended;
 };
 
 TEST(StepLoop, ObserversSeeThePlanBeforeItIsComputedAndTheEndOfStepsThatDidNotFail) {
@@ -296,6 +301,8 @@ TEST(StepLoop, ObserversSeeThePlanBeforeItIsComputedAndTheEndOfStepsThatDidNotFa
     b.step();
     b.executor.fails = "the device is gone";
     EXPECT_FALSE(b.part.step());
+    EXPECT_THAT(seen.planned, ElementsAre(2, 2));
+    EXPECT_THAT(seen.waiting_then, ElementsAre(2, 0)) << "a plan is shown before anything of it is done";
     EXPECT_THAT(seen.placed, ElementsAre(2, 2));
     EXPECT_THAT(seen.submitted_then, ElementsAre(0, 1));
     EXPECT_THAT(seen.ended, ElementsAre(1));

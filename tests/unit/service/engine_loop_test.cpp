@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "unit/engine/on_end.hpp"
 #include "unit/service/service_fixture.hpp"
 
 namespace patchbay::service::testing {
@@ -20,7 +21,9 @@ using ::testing::ElementsAre;
 class EngineLoops : public ::testing::Test {
   protected:
     void start(const config::EngineConfig& config = tiny_model()) {
-        state_ = std::make_unique<LoopState>(make_engine(config, clock_), 16);
+        auto engine = make_engine(config, clock_);
+        engine->observe(after_step_);
+        state_ = std::make_unique<LoopState>(std::move(engine), 16);
         loop_ = std::make_unique<EngineLoop>(options_, *state_);
     }
     std::shared_ptr<Stream> arrive(uint64_t seed, uint32_t max_tokens, std::function<void()> on_ready = nullptr) {
@@ -29,13 +32,14 @@ class EngineLoops : public ::testing::Test {
         return stream;
     }
     void stop_when_idle() {
-        options_.on_step = [this](const engine::StepReport& report) {
+        after_step_.call = [this](const engine::StepReport& report) {
             if (report.queues.running_requests + report.queues.waiting_requests == 0) state_->inbox.stop();
         };
     }
 
     RealClock clock_;
     EngineThreadOptions options_;
+    engine::testing::OnEnd after_step_;
     std::unique_ptr<LoopState> state_;
     std::unique_ptr<EngineLoop> loop_;
 };
@@ -53,7 +57,7 @@ TEST_F(EngineLoops, ServeWhatIsInTheInboxUntilTheyAreStopped) {
 }
 
 TEST_F(EngineLoops, AbortWhatRunsWhenTheyAreStopped) {
-    options_.on_step = [this](const engine::StepReport&) { state_->inbox.stop(); };
+    after_step_.call = [this](const engine::StepReport&) { state_->inbox.stop(); };
     start();
     const auto stream = arrive(1, 400);
     loop_->run();
@@ -111,7 +115,7 @@ TEST_F(EngineLoops, ThatFailDoNotTakeAnotherEngine) {
 TEST_F(EngineLoops, ServeWhatCameBeforeTheOtherEngineByTheFirst) {
     const std::shared_ptr<engine::Engine> next = make_engine(smaller_model(), clock_);
     std::shared_ptr<Stream> late;
-    options_.on_step = [&](const engine::StepReport& report) { // after the inbox of this turn was taken
+    after_step_.call = [&](const engine::StepReport& report) { // after the inbox of this turn was taken
         if (late || report.queues.running_requests + report.queues.waiting_requests > 0) return;
         late = arrive(5, 6);
         state_->engines.begin(next, [&](engine::Engine&, uint64_t) { state_->inbox.stop(); });

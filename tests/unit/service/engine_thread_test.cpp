@@ -6,6 +6,7 @@
 #include <future>
 
 #include "paths.hpp"
+#include "unit/engine/on_end.hpp"
 #include "unit/service/service_fixture.hpp"
 
 namespace patchbay::service::testing {
@@ -20,7 +21,9 @@ using ::testing::HasSubstr;
 class EngineThreads : public ::testing::Test {
   protected:
     EngineThread& start(EngineThreadOptions options = {}, const config::EngineConfig& config = tiny_model()) {
-        service_ = std::make_unique<EngineThread>(make_engine(config, clock_), std::move(options));
+        auto engine = make_engine(config, clock_);
+        engine->observe(after_step_);
+        service_ = std::make_unique<EngineThread>(std::move(engine), std::move(options));
         return *service_;
     }
     std::shared_ptr<Stream> submit(engine::Request r) {
@@ -30,6 +33,7 @@ class EngineThreads : public ::testing::Test {
     }
 
     RealClock clock_;
+    OnEnd after_step_;
     std::unique_ptr<EngineThread> service_;
 };
 
@@ -56,15 +60,13 @@ TEST_F(EngineThreads, GiveRequestsOfManyThreadsTheTokensOfAPlainLoop) {
 TEST_F(EngineThreads, StepOnceMoreAfterAnAbortThatLeavesNothing) {
     std::promise<void> taken, aborted, idle;
     std::atomic<bool> said{false};
-    start({.on_request =
-               [&](auto, const auto&) { // the turn has taken its tasks
-                   taken.set_value();
-                   aborted.get_future().wait();
-               },
-           .on_step =
-               [&](const engine::StepReport& report) {
-                   if (report.queues.running_requests == 0 && !said.exchange(true)) idle.set_value();
-               }});
+    after_step_.call = [&](const engine::StepReport& report) {
+        if (report.queues.running_requests == 0 && !said.exchange(true)) idle.set_value();
+    };
+    start({.on_request = [&](auto, const auto&) { // the turn has taken its tasks
+        taken.set_value();
+        aborted.get_future().wait();
+    }});
     const auto stream = submit(request(1, 400));
     taken.get_future().wait();
     service_->abort(stream); // for the next turn, with the boundary that reports it
@@ -257,8 +259,8 @@ TEST_F(EngineThreads, StopEndsEveryStream) {
 
 TEST_F(EngineThreads, ReportAStepThatShowsWhatAnAbortHasFreed) {
     std::atomic<uint32_t> running = 0;
-    EngineThread& service =
-        start({.on_step = [&](const engine::StepReport& report) { running = report.queues.running_requests; }});
+    after_step_.call = [&](const engine::StepReport& report) { running = report.queues.running_requests; };
+    EngineThread& service = start();
     const auto stream = submit(request(2, 400));
     ASSERT_TRUE(stream->next());
     service.abort(stream);
@@ -308,9 +310,9 @@ TEST_F(EngineThreads, SwapWhileStreamsRunAndWhileNothingDoes) {
 
 TEST_F(EngineThreads, ShowObserversEveryRequestDeltaAndStep) {
     std::atomic<int> requests = 0, deltas = 0, steps = 0;
+    after_step_.call = [&](const engine::StepReport&) { steps += 1; };
     EngineThread& service = start({.on_request = [&](engine::RequestId, const engine::Request&) { requests += 1; },
-                                   .on_output = [&](const RequestOutput&) { deltas += 1; },
-                                   .on_step = [&](const engine::StepReport&) { steps += 1; }});
+                                   .on_output = [&](const RequestOutput&) { deltas += 1; }});
     const auto a = submit(request(1, 5)), b = submit(request(2, 5));
     service.drain();
     EXPECT_EQ(requests, 2);

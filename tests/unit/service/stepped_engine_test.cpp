@@ -73,7 +73,6 @@ TEST(SteppedEngine, ItsStatusIsThatOfTheLatestStep) {
         b.part.between_steps();
         const auto report = b.engine->step();
         ASSERT_TRUE(report) << report.error();
-        b.part.on_step(*report);
         const ServiceStatus status = b.part.status();
         EXPECT_EQ(status.steps, ++steps);
         EXPECT_EQ(status.last.step, report->step);

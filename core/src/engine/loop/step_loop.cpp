@@ -65,6 +65,7 @@ Result<> StepLoop::advance() {
         PB_CHECK(timer_.run(Phase::kPlan, [&] { return p_.scheduler.plan(); }));
         waited = "preemption";
     }
+    for (StepObserver* o : observers_) o->on_planned(p_.scheduler.latest());
     PB_CHECK(timer_.run(Phase::kApply, [&] {
         p_.placement.apply(p_.scheduler.latest());
         p_.branches.fork(p_.placement.placed());

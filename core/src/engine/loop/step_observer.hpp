@@ -1,8 +1,9 @@
-// What follows an engine's steps from outside: scripts, KV events, traces. [step thread]
+// What follows an engine's steps from outside: metrics, KV events, traces, logs of decisions. [step thread]
 #pragma once
 #include <span>
 
 #include "engine/placement/placed.hpp"
+#include "engine/scheduling/step_plan.hpp"
 #include "engine/step_report.hpp"
 
 namespace patchbay::engine {
@@ -10,6 +11,7 @@ namespace patchbay::engine {
 class StepObserver {
   public:
     virtual ~StepObserver() = default;
+    virtual void on_planned(const StepPlan&) {}        // checked, and nothing of it done yet
     virtual void on_placed(std::span<const Placed>) {} // the plan is applied, and nothing computed yet
     virtual void on_end(const StepReport&) {}          // of a step that did not fail
 };

@@ -53,7 +53,7 @@ void EngineMetrics::on_request(RequestId id, uint64_t arrival_ns, uint32_t promp
 
 void EngineMetrics::on_output(const RequestOutput& out) { parts_->requests.on_output(out); }
 
-void EngineMetrics::on_step(const StepReport& r) {
+void EngineMetrics::on_end(const StepReport& r) {
     Parts& p = *parts_;
     p.slots.on_step(r);
     p.queues.on_step(r.queues, r.work.admitted);

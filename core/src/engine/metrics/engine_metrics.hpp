@@ -5,18 +5,20 @@
 #include <string>
 
 #include "engine/engine.hpp"
+#include "engine/loop/step_observer.hpp"
 #include "metrics/catalogue.hpp"
 
 namespace patchbay::engine {
 
-class EngineMetrics {
+class EngineMetrics final : public StepObserver {
   public:
     EngineMetrics(metrics::Metrics&, const EngineFacts&, const std::string& version);
-    ~EngineMetrics(); // what is about the present ends with the engine; counters and histograms go on with the next one
+    // What is about the present ends with the engine; counters and histograms go on with the next one.
+    ~EngineMetrics() override;
 
     void on_request(RequestId, uint64_t arrival_ns, uint32_t prompt_tokens, uint32_t n = 1); // before its first step
     void on_output(const RequestOutput&);
-    void on_step(const StepReport&);
+    void on_end(const StepReport&) override;
 
   private:
     struct Parts;

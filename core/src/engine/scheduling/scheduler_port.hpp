@@ -7,23 +7,10 @@
 #include "engine/loop/step_context.hpp"
 #include "engine/swap/swap_journal.hpp"
 #include "engine/scheduling/scheduler_view.hpp"
+#include "engine/scheduling/step_plan.hpp"
 #include "host/slot.hpp"
 
 namespace patchbay::engine {
-
-struct StepPlan {
-    struct Item {
-        Sequence* sequence;
-        uint32_t tokens;
-    };
-    struct Preemption {
-        Sequence* sequence;
-        RequestId id; // of it, for when it is gone
-        pb_preemption how;
-    };
-    std::vector<Item> items;
-    std::vector<Preemption> preemptions;
-};
 
 class SchedulerPort {
   public:

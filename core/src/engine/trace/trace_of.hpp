@@ -1,4 +1,4 @@
-// Which engine a trace is of.
+// Which engine a trace, or a log of decisions, is of.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,0 +1,15 @@
+// Which files an engine writes its steps to.
+#pragma once
+#include <string>
+
+namespace patchbay::engine {
+
+struct StepFilePaths { // empty: it is not written
+    std::string trace;     // of steps and requests, for ui.perfetto.dev
+    std::string decisions; // what each step was planned to be and what became of it, a line of JSON each
+
+    bool any() const { return !trace.empty() || !decisions.empty(); }
+    bool operator==(const StepFilePaths&) const = default;
+};
+
+}  // namespace patchbay::engine

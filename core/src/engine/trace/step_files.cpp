@@ -1,0 +1,63 @@
+#include "engine/trace/step_files.hpp"
+
+#include <utility>
+
+#include "engine/loop/step_loop.hpp"
+#include "engine/trace/decision_log.hpp"
+#include "engine/trace/step_trace.hpp"
+
+namespace patchbay::engine {
+
+StepFiles::StepFiles(StepLoop& loop, const StepSources& sources) : loop_(loop), sources_(sources) {}
+StepFiles::~StepFiles() = default;
+
+void StepFiles::start(std::unique_ptr<TraceFile> file) {
+    trace_ = std::make_unique<StepTrace>(std::move(file), sources_.sequences);
+    loop_.add(*trace_);
+}
+
+void StepFiles::start(std::unique_ptr<DecisionFile> file) {
+    decisions_ = std::make_unique<DecisionLog>(std::move(file), sources_);
+    loop_.add(*decisions_);
+}
+
+Result<> StepFiles::write(const StepFilePaths& paths, const TraceOf& of) {
+    if (!paths.trace.empty()) {
+        if (trace_) return fail(StatusCode::kInvalid, "a trace is being written already");
+        PB_TRY(auto file, TraceFile::create(paths.trace, of));
+        start(std::move(file));
+    }
+    if (!paths.decisions.empty()) {
+        if (decisions_) return fail(StatusCode::kInvalid, "a log of decisions is being written already");
+        PB_TRY(auto file, DecisionFile::create(paths.decisions, of));
+        start(std::move(file));
+    }
+    return {};
+}
+
+void StepFiles::go_on_with(StepFiles& other) {
+    if (other.trace_ && !trace_) {
+        other.loop_.remove(*other.trace_);
+        start(std::exchange(other.trace_, nullptr)->give_file());
+    }
+    if (other.decisions_ && !decisions_) {
+        other.loop_.remove(*other.decisions_);
+        start(std::exchange(other.decisions_, nullptr)->give_file());
+    }
+}
+
+Result<> StepFiles::close() {
+    Result<> closed;
+    if (trace_) {
+        loop_.remove(*trace_);
+        closed = std::exchange(trace_, nullptr)->close();
+    }
+    if (decisions_) {
+        loop_.remove(*decisions_);
+        Result<> other = std::exchange(decisions_, nullptr)->close();
+        if (closed) closed = std::move(other);
+    }
+    return closed;
+}
+
+}  // namespace patchbay::engine

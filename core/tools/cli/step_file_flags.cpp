@@ -1,0 +1,17 @@
+#include "cli/step_file_flags.hpp"
+
+namespace patchbay::cli {
+
+void add_step_file_flags(CLI::App& app, const std::shared_ptr<engine::StepFilePaths>& paths, const std::string& whose) {
+    const auto add = [&](const char* flag, std::string engine::StepFilePaths::* path, const std::string& help) {
+        app.add_option_function<std::string>(flag, [paths, path](const std::string& given) { (*paths).*path = given; },
+                                             help)
+            ->type_name("TEXT");
+    };
+    add("--trace", &engine::StepFilePaths::trace,
+        "write steps and requests" + whose + " to this file, for ui.perfetto.dev");
+    add("--decision-log", &engine::StepFilePaths::decisions,
+        "write what the scheduler decided in each step" + whose + " to this file, as lines of JSON");
+}
+
+}  // namespace patchbay::cli

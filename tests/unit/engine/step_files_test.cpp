@@ -1,0 +1,65 @@
+// What an engine writes of its steps is one file of each kind, also where another engine takes over.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "engine/trace/step_files.hpp"
+#include "unit/engine/engine_fixture.hpp"
+#include "unit/engine/temporary_folder.hpp"
+
+namespace patchbay::engine {
+namespace {
+
+using namespace testing;
+using Json = nlohmann::json;
+
+void run_one(Engine& engine) {
+    Request r;
+    r.prompt = {5, 6, 7};
+    r.sampling = greedy(4);
+    ASSERT_TRUE(engine.add_request(std::move(r)));
+    while (engine.has_unfinished()) ASSERT_TRUE(engine.step());
+}
+
+TEST(StepFiles, GoOnWithTheEngineThatTakesOver) {
+    const std::filesystem::path trace = temporary_folder() / "goes_on.json";
+    const std::filesystem::path decisions = temporary_folder() / "goes_on.jsonl";
+    RealClock clock;
+    auto first = Engine::create(tiny_model(), registry(), clock);
+    auto next = Engine::create(tiny_model(), registry(), clock);
+    ASSERT_TRUE(first && next);
+    ASSERT_TRUE((*first)->files().write({trace.string(), decisions.string()}));
+    EXPECT_FALSE((*first)->files().write({.trace = trace.string(), .decisions = {}}));
+    EXPECT_FALSE((*first)->files().write({.trace = {}, .decisions = decisions.string()}));
+    run_one(**first);
+    (*next)->files().go_on_with((*first)->files());
+    run_one(**next);
+    ASSERT_TRUE((*first)->files().close()); // which has none any more
+    ASSERT_TRUE((*next)->files().close());
+    run_one(**next); // of which nothing is written
+    const Json events = Json::parse(std::ifstream(trace));
+    size_t steps = 0, prefills = 0;
+    for (const Json& e : events) {
+        steps += e["ph"] == "X" && e["pid"] == 1 && e["tid"] == 1;
+        prefills += e["name"] == "prefill";
+    }
+    EXPECT_EQ(steps, 8u);
+    EXPECT_EQ(prefills, 2u);
+    size_t planned = 0, admitted = 0;
+    std::ifstream in(decisions);
+    for (std::string line; std::getline(in, line);) {
+        const Json step = Json::parse(line);
+        for (const Json& item : step["plan"]) {
+            planned += item["tokens"].get<size_t>();
+            admitted += item.contains("from");
+        }
+    }
+    EXPECT_EQ(planned, 2u * (3 + 3)); // prompts, and tokens but the last of each
+    EXPECT_EQ(admitted, 2u);
+    for (const auto& path : {trace, decisions}) std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace patchbay::engine
