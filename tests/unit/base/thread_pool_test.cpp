@@ -19,6 +19,27 @@ void run(ThreadPool& pool, uint32_t count, std::function<void(uint32_t)> f) {
     pool.run(count, [](void* arg, uint32_t i) { (*static_cast<std::function<void(uint32_t)>*>(arg))(i); }, &f);
 }
 
+// For what happens at once where the pool is sound, so that a test of one that is not fails and does not hang.
+class Patience {
+  public:
+    bool left() const { return clock_.now_ns() < give_up_ns_; }
+
+  private:
+    const RealClock clock_;
+    const uint64_t give_up_ns_ = clock_.now_ns() + 20'000'000'000;
+};
+
+// How many of `count` tasks saw all others begin before they returned. Each waits, so none is run after another.
+uint32_t tasks_that_meet(ThreadPool& pool, uint32_t count, const Patience& patience) {
+    std::atomic<uint32_t> inside{0}, met{0};
+    run(pool, count, [&](uint32_t) {
+        ++inside;
+        while (inside < count && patience.left()) std::this_thread::yield();
+        met += inside == count;
+    });
+    return met;
+}
+
 class ThreadPools : public testing::TestWithParam<uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPools, testing::Values(1, 2, 3, 8));
 
@@ -44,11 +65,10 @@ TEST_P(ThreadPools, FinishAJobBeforeTheNextOverManyShortOnes) {
 
 TEST_P(ThreadPools, WakeAfterHavingSleptBetweenJobs) {
     ThreadPool pool(GetParam());
-    for (int job = 0; job < 50; ++job) {
+    const Patience patience;
+    for (int job = 0; job < 5; ++job) {
         for (int i = 0; i < 2000; ++i) std::this_thread::yield(); // longer than a worker spins
-        std::atomic<uint32_t> done{0};
-        run(pool, 16, [&](uint32_t) { ++done; });
-        ASSERT_EQ(done, 16u);
+        ASSERT_EQ(tasks_that_meet(pool, GetParam(), patience), GetParam()) << "a worker slept on in job " << job;
     }
 }
 
@@ -57,26 +77,10 @@ TEST_P(ThreadPools, EndWithoutHavingRunAnything) {
     EXPECT_EQ(pool.threads(), GetParam());
 }
 
-// For what happens at once where the pool is sound, so that a test of one that is not fails and does not hang.
-class Patience {
-  public:
-    bool left() const { return clock_.now_ns() < give_up_ns_; }
-
-  private:
-    const RealClock clock_;
-    const uint64_t give_up_ns_ = clock_.now_ns() + 20'000'000'000;
-};
-
 TEST(ThreadPool, WorksOnSeveralThreadsAtOnce) {
     ThreadPool pool(3);
-    std::atomic<int> inside{0}, met{0};
-    const Patience patience;
-    run(pool, 3, [&](uint32_t) { // each waits for the other two
-        ++inside;
-        while (inside < 3 && patience.left()) std::this_thread::yield();
-        met += inside == 3;
-    });
-    EXPECT_EQ(met, 3) << "a task waited 20 s for the others, which a thread each would have begun at once";
+    EXPECT_EQ(tasks_that_meet(pool, 3, Patience()), 3u)
+        << "a task waited 20 s for the others, which a thread each would have begun at once";
 }
 
 TEST(ThreadPool, TakesNoThreadsAsOne) {
