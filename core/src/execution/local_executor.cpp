@@ -82,10 +82,9 @@ Result<> RankedExecutor::submit(const StepInput& in) {
     return in.is_redone_if_it_fails ? give_up(done.failure()) : group_.cause(done.failure());
 }
 
-Result<> RankedExecutor::give_up(const Failure& fault) {
-    const auto why = group_.reconnect(fault.text, [this] { return runner().reconnect(); });
-    if (!why) return group_.cause(why.failure());
-    return *why == fault.text ? fault : fail(*why);
+Result<> RankedExecutor::give_up(Failure fault) {
+    const auto done = group_.reconnect(fault, [this] { return runner().reconnect(); });
+    return done ? fault : group_.cause(done.failure());
 }
 
 PassStats RankedExecutor::stats() const {

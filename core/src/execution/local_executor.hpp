@@ -83,7 +83,7 @@ class RankedExecutor final : public LocalExecutor {
         : LocalExecutor(std::move(runner), std::move(owned)), group_(group), clock_(clock),
           model_(this->runner(), group), attention_(this->runner(), group) {}
 
-    Result<> give_up(const Failure& fault); // a step that failed; the failure says why
+    Result<> give_up(Failure fault); // a step that failed; the failure says why
 
     parallel::Group& group_;
     const Clock& clock_;

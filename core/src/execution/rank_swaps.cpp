@@ -51,7 +51,7 @@ Result<> RankSwaps::perform(std::string_view message) {
 
 // A fault of the connection shows at the next message.
 void RankSwaps::answer(const RankSwap& swap, const Result<>& done) {
-    (void)p_.spoke.set(parallel::swap_key(swap.number, p_.rank), done ? "" : done.error());
+    (void)p_.spoke.set(parallel::swap_key(swap.number, p_.rank), parallel::answer_to_swap(done));
 }
 
 void RankSwaps::prepare_all() {

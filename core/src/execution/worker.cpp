@@ -154,7 +154,7 @@ class Session {
             const auto logits = runner.passes().forward(batch); // which rank 0 has too
             parallel::ByteWriter out;
             out.put(number);
-            if (!logits) out.put(std::string_view(logits.error()));
+            if (!logits) out.put(logits.failure());
             failed = !logits;
             PB_CHECK(spoke_.post(failed ? MessageType::kStepFailed : MessageType::kStepDone, out.bytes()));
         }
@@ -175,7 +175,11 @@ Result<> serve_rank(parallel::Spoke& spoke, uint32_t rank, uint32_t size) {
         Session session(spoke, rank, size);
         const auto done = session.run(m.bytes);
         if (!session.ended()) {
-            if (!done) PB_CHECK(spoke.post(MessageType::kFailed, done.error()));
+            if (!done) {
+                parallel::ByteWriter why;
+                why.put(done.failure());
+                PB_CHECK(spoke.post(MessageType::kFailed, why.bytes()));
+            }
             while (m.type != MessageType::kEnd) {
                 PB_TRY(m, spoke.next());
                 if (m.type == MessageType::kQuit) return {};

@@ -32,6 +32,10 @@ class ByteWriter {
     void put(std::span<const T> values) {
         put(std::string_view(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
     }
+    void put(const Failure& failure) {
+        put(static_cast<uint8_t>(failure.code));
+        put(std::string_view(failure.text));
+    }
     void clear() { bytes_.clear(); }
     std::string_view bytes() const { return bytes_; }
 
@@ -63,6 +67,10 @@ class ByteReader {
         if (!take(size)) return;
         out.resize(size / sizeof(T));
         if (size) std::memcpy(out.data(), taken_, size);
+    }
+    Failure failure() { // an unknown code is the general one
+        const auto code = static_cast<StatusCode>(get<uint8_t>());
+        return fail(code <= StatusCode::kInternal ? code : StatusCode::kFailed, text());
     }
     bool torn() const { return torn_; } // a read went past the end
     // Fails unless everything was present and nothing is left. what: "a step"

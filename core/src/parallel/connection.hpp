@@ -10,7 +10,7 @@
 
 namespace patchbay::parallel {
 
-inline constexpr uint16_t kProtocol = 3;               // of messages; ranks with another one are refused
+inline constexpr uint16_t kProtocol = 4;               // of messages; ranks with another one are refused
 inline constexpr size_t kMaxMessage = 64u << 20;      // bytes
 inline constexpr size_t kMaxBacklog = 256u << 20;     // bytes queued for a socket
 
@@ -21,8 +21,8 @@ enum class MessageType : uint16_t {
     kStoreGet,    // number, key
     kReply,       // to a message from rank 0 to all
     kStepDone,    // number of the step
-    kStepFailed,  // number of the step, why; the rank waits for kReconnect or kEnd
-    kFailed,      // why the rank cannot continue the session
+    kStepFailed,  // number of the step, a failure; the rank waits for kReconnect or kEnd
+    kFailed,      // a failure: why the rank cannot continue the session
     kEnded,       // the rank has finished the session
     // from rank 0
     kRefused,     // why it may not join

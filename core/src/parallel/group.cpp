@@ -44,13 +44,13 @@ Result<std::unique_ptr<Group>> Group::begin(std::shared_ptr<Hub> hub, const Begi
 Group::~Group() { hub_->end(""); }
 
 Failure Group::known_cause(const Failure& fault) const {
-    std::string why = hub_->explain(fault.text);
-    return why.ends_with(fault.text) ? fault : fail(std::move(why)); // all ranks may have the same fault
+    Failure why = hub_->explain(fault);
+    return why.text.ends_with(fault.text) ? fault : why; // all ranks may have the same fault
 }
 
 Failure Group::cause(const Failure& fault) {
-    std::string why = hub_->explain(fault.text);
-    if (why != fault.text) return fail(std::move(why));
+    Failure why = hub_->explain(fault);
+    if (why.text != fault.text) return why;
     out_of_step_ = fault.text;
     return fault;
 }
@@ -93,15 +93,18 @@ Result<> Group::broadcast(const std::vector<runner::BatchRow>& rows, std::span<c
     return {};
 }
 
-Result<std::string> Group::reconnect(const std::string& fault, const std::function<Result<>()>& device) {
+Result<> Group::reconnect(Failure& fault, const std::function<Result<>()>& device) {
     ByteWriter out;
     out.put(++connection_);
-    PB_TRY(const std::string theirs, hub_->reconnect(out.bytes()));
+    PB_TRY(const auto theirs, hub_->reconnect(out.bytes()));
     Result<> done = device();
     if (done)
         if (const auto replies = hub_->gather(); !replies) done = replies.failure();
-    if (done) return theirs.empty() ? fault : theirs;
-    hub_->fail_session(done.error());
+    if (done) {
+        if (theirs) fault = *theirs;
+        return {};
+    }
+    hub_->fail_session(done.failure());
     return prefixed("the ranks' devices cannot connect anew", done.failure());
 }
 
@@ -112,12 +115,12 @@ Result<uint64_t> Group::order(RankSwap swap) {
 }
 
 Result<> Group::done(uint64_t order) {
-    std::string failed;
+    Result<> all;
     for (const RankInfo& rank : hub_->ranks()) {
-        PB_TRY(const std::string why, hub_->take(swap_key(order, rank.rank)));
-        if (!why.empty() && failed.empty()) failed = text_of(rank) + ": " + why;
+        PB_TRY(const std::string answer, hub_->take(swap_key(order, rank.rank)));
+        if (const auto one = read_swap_answer(answer); !one && all) all = prefixed(text_of(rank), one.failure());
     }
-    return failed.empty() ? Result<>() : Result<>(fail(failed));
+    return all;
 }
 
 }  // namespace patchbay::parallel

@@ -15,7 +15,7 @@
 
 namespace patchbay::parallel {
 
-// Where the store has what a rank says of a RankSwap: empty, or why it cannot.
+// Where the store has a rank's answer to a RankSwap.
 std::string swap_key(uint64_t number, uint32_t rank);
 
 // Where the devices' keys are in the store: of the first connection, 0, as they are named.
@@ -48,8 +48,8 @@ class Group final : public runner::Ranks {
     // Of a step that is redone if it fails: waits until all ranks have computed it, or for the first that fails in it.
     Result<> wait_for_step() { return hub_->wait_for_step(); }
     // It failed, here or on another rank: all ranks give it up and connect their devices anew; `device` does it here.
-    // The answer: why it failed. A failure: the ranks cannot continue.
-    Result<std::string> reconnect(const std::string& fault, const std::function<Result<>()>& device);
+    // `fault` becomes why it failed. A failure: the ranks cannot continue.
+    Result<> reconnect(Failure& fault, const std::function<Result<>()>& device);
     // What the other ranks do for a swap, in its turn between steps. done(): of kPrepare and kUse, waits for all of
     // them; the failure is the first one's. [any thread]
     Result<uint64_t> order(RankSwap);

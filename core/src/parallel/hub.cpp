@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/refusals.hpp"
 #include "parallel/address.hpp"
 #include "parallel/bytes.hpp"
 #include "parallel/hub_state.hpp"
@@ -25,7 +26,7 @@ Result<> Hub::wait_until_joined() {
     std::unique_lock lock(s.mutex);
     const auto over = [&] { return s.peers.all_joined() || s.failure.exists(); };
     if (s.changed.wait_for(lock, std::chrono::nanoseconds(s.deadlines.join), over)) {
-        if (s.failure.exists()) return fail(s.failure.text());
+        if (s.failure.exists()) return s.failure.why();
         return {};
     }
     return fail(StatusCode::kUnavailable, "of " + std::to_string(size()) + " ranks these did not join within " +
@@ -42,13 +43,13 @@ std::string Hub::address() const {
     return state_->peers.address();
 }
 
-std::string Hub::explain(const std::string& own_fault) {
+Failure Hub::explain(const Failure& own_fault) {
     constexpr uint64_t kDecision = 1'000'000'000; // time for the hub's decision, beyond a heartbeat
     HubState& s = *state_;
     std::unique_lock lock(s.mutex);
     s.changed.wait_for(lock, std::chrono::nanoseconds(s.deadlines.heartbeat + kDecision),
                        [&] { return s.failure.exists(); });
-    return s.failure.exists() ? s.failure.text() : own_fault;
+    return s.failure.exists() ? s.failure.why() : own_fault;
 }
 
 void Hub::watch(std::function<void()> on_failure) {
@@ -61,7 +62,7 @@ void Hub::watch(std::function<void()> on_failure) {
 Result<> Hub::begin(std::string_view what) {
     HubState& s = *state_;
     const std::lock_guard lock(s.mutex);
-    if (s.failure.exists()) return fail(s.failure.text());
+    if (s.failure.exists()) return s.failure.why();
     if (s.in_session) return fail(StatusCode::kUnavailable, "the ranks are busy with another engine");
     s.store.clear();
     s.steps.clear();
@@ -87,9 +88,10 @@ Result<std::vector<std::string>> Hub::gather() {
     const auto over = [&] { return s.failure.exists() || std::none_of(peers.begin(), peers.end(), is_missing); };
     if (!s.changed.wait_for(lock, std::chrono::nanoseconds(s.deadlines.load), over)) {
         const auto late = std::find_if(peers.begin(), peers.end(), is_missing);
-        s.declare(text_of((*late)->info) + " hangs: it loads since " + seconds(s.deadlines.load), Lasts::kForGood);
+        s.declare(fail(text_of((*late)->info) + " hangs: it loads since " + seconds(s.deadlines.load)),
+                  Lasts::kForGood);
     }
-    if (s.failure.exists()) return fail(s.failure.text());
+    if (s.failure.exists()) return s.failure.why();
     std::vector<std::string> out(size() - 1);
     for (const auto& p : peers) {
         if (!p->joined) continue;
@@ -116,12 +118,12 @@ Result<uint64_t> Hub::step(std::string_view batch, IfItFails then) {
 Result<> Hub::wait_for_step() { // a rank that hangs in it is a failure
     HubState& s = *state_;
     std::unique_lock lock(s.mutex);
-    s.changed.wait(lock, [&] { return s.failure.exists() || !s.trial.fault().empty() || !s.steps.any(); });
-    if (s.failure.exists()) return fail(s.failure.text());
-    return s.trial.fault().empty() ? Result<>() : Result<>(fail(s.trial.fault()));
+    s.changed.wait(lock, [&] { return s.failure.exists() || s.trial.fault() || !s.steps.any(); });
+    if (s.failure.exists()) return s.failure.why();
+    return s.trial.fault() ? Result<>(*s.trial.fault()) : Result<>();
 }
 
-Result<std::string> Hub::reconnect(std::string_view connection) {
+Result<std::optional<Failure>> Hub::reconnect(std::string_view connection) {
     HubState& s = *state_;
     const std::lock_guard lock(s.mutex);
     s.trial.give_up();
@@ -129,7 +131,7 @@ Result<std::string> Hub::reconnect(std::string_view connection) {
     return s.trial.fault();
 }
 
-void Hub::fail_session(const std::string& why) {
+void Hub::fail_session(const Failure& why) {
     const std::lock_guard lock(state_->mutex);
     state_->declare(why, Lasts::kForTheSession);
 }
@@ -149,14 +151,14 @@ void Hub::end(const std::string& why) {
         return s.failure.is_lasting() ||
                std::all_of(peers.begin(), peers.end(), [](const auto& p) { return !p->joined || p->ended; });
     });
-    if (!over) return s.declare("a rank did not end what it did for an engine that is gone", Lasts::kForGood);
+    if (!over) return s.declare(fail("a rank did not end what it did for an engine that is gone"), Lasts::kForGood);
     if (!s.failure.is_lasting()) s.failure.end_session(); // the ranks may be able to serve the next engine
 }
 
 Result<> Hub::set(const std::string& key, std::string value) {
     HubState& s = *state_;
     const std::lock_guard lock(s.mutex);
-    if (s.store.contains(key)) return fail("'" + key + "' is set already");
+    if (s.store.contains(key)) return invalid("'" + key + "' is set already");
     s.store.set(key, std::move(value));
     s.changed.notify_all();
     return {};
@@ -166,7 +168,7 @@ Result<> Hub::wait_for(std::unique_lock<std::mutex>& lock, const std::string& ke
     HubState& s = *state_;
     const bool over = s.changed.wait_for(lock, std::chrono::nanoseconds(s.deadlines.load),
                                          [&] { return s.failure.exists() || s.store.contains(key); });
-    if (s.failure.exists()) return fail(s.failure.text());
+    if (s.failure.exists()) return s.failure.why();
     if (!over) return fail(StatusCode::kUnavailable,
                            "no rank has set '" + key + "' within " + seconds(s.deadlines.load));
     return {};

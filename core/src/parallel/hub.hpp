@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,9 +44,9 @@ class Hub {
     // Of the latest step, which is redone if it fails: waits until all ranks have finished it, or for the first fault.
     Result<> wait_for_step();
     // The ranks give it up and connect their devices anew, while this one does; then gather() has their replies. What
-    // failed in it is the answer; empty: no other rank reported a fault.
-    Result<std::string> reconnect(std::string_view connection);
-    void fail_session(const std::string& why); // of this rank: the others learn that they cannot continue
+    // failed in it is the answer; none: no other rank reported a fault.
+    Result<std::optional<Failure>> reconnect(std::string_view connection);
+    void fail_session(const Failure&); // of this rank: the others learn that they cannot continue
     void end(const std::string& why); // waits until all ranks have finished the session
 
     // The store.
@@ -54,7 +55,7 @@ class Hub {
     Result<std::string> take(const std::string& key); // the same, and it is gone
 
     // Why the ranks cannot continue. Waits for the cause of a fault of this rank, which is the answer if there is none.
-    std::string explain(const std::string& own_fault);
+    Failure explain(const Failure& own_fault);
 
   private:
     Result<> wait_for(std::unique_lock<std::mutex>&, const std::string& key); // until it is stored

@@ -14,17 +14,17 @@ void HubState::wake() const {
 }
 
 Result<> HubState::post_to_ranks(MessageType type, std::string_view bytes) {
-    if (failure.exists()) return fail(failure.text());
+    if (failure.exists()) return failure.why();
     const auto posted = peers.post_to_ranks(type, bytes);
     if (peers.have_backlog()) wake();
     return posted;
 }
 
-void HubState::declare(const std::string& text, RankFailure::Lasts lasts) {
+void HubState::declare(const Failure& why, RankFailure::Lasts lasts) {
     if (!failure.changes(lasts)) return;
     const bool is_first = !failure.exists();
-    if (is_first) (void)post_to_ranks(MessageType::kEnd, text);
-    failure.set(text, lasts, in_session);
+    if (is_first) (void)post_to_ranks(MessageType::kEnd, why.text);
+    failure.set(why, lasts, in_session);
     changed.notify_all();
     if (is_first && on_failure) on_failure();
 }

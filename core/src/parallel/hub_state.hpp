@@ -23,7 +23,7 @@ struct HubState {
 
     void wake() const; // the hub's thread, which may wait for events
     Result<> post_to_ranks(MessageType, std::string_view bytes); // or the failure, if there is one
-    void declare(const std::string& failure, RankFailure::Lasts);
+    void declare(const Failure&, RankFailure::Lasts);
 
     const Deadlines deadlines;
     const RealClock clock;

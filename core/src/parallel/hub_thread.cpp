@@ -115,7 +115,8 @@ void HubThread::hear(Peer& p, uint64_t now) {
     if (heard) return;
     p.closed = true;
     p.connection.close();
-    if (!stopping_ && (p.joined || p.child)) suspect(p, Sign::kClosed, p.child ? kGrace : 0, heard.error());
+    if (!stopping_ && (p.joined || p.child)) // no caller's fault, whatever the code
+        suspect(p, Sign::kClosed, p.child ? kGrace : 0, fail(StatusCode::kFailed, heard.error()));
 }
 
 Result<> HubThread::take(Peer& p, const Message& m) {
@@ -134,9 +135,13 @@ Result<> HubThread::take(Peer& p, const Message& m) {
             break;
         }
         case MessageType::kStepFailed: PB_CHECK(take_fault(p, m.bytes)); break;
-        case MessageType::kFailed:
-            if (s_.in_session) suspect(p, Sign::kReported, kGrace, ": " + m.bytes);
+        case MessageType::kFailed: {
+            ByteReader in(m.bytes);
+            const Failure why = in.failure();
+            PB_CHECK(in.done("why it cannot continue"));
+            if (s_.in_session) suspect(p, Sign::kReported, kGrace, why);
             break;
+        }
         case MessageType::kEnded: p.ended = true; break;
         case MessageType::kStoreSet: PB_CHECK(s_.store.on_set(m.bytes, s_.in_session)); break;
         case MessageType::kStoreGet: PB_CHECK(s_.store.on_get(p, m.bytes, s_.in_session)); break;
@@ -149,12 +154,12 @@ Result<> HubThread::take(Peer& p, const Message& m) {
 Result<> HubThread::take_fault(Peer& p, std::string_view message) {
     ByteReader in(message);
     const auto number = in.get<uint64_t>();
-    const std::string why = in.text();
+    const Failure why = in.failure();
     PB_CHECK(in.done("the fault of a step"));
     PB_CHECK(s_.steps.finished(p, number, s_.peers));
     if (!s_.in_session) return {};
-    if (!s_.trial.is_of(number)) suspect(p, Sign::kReported, kGrace, ": " + why);
-    else if (s_.trial.fails(text_of(p.info) + ": " + why) && s_.on_failure) s_.on_failure();
+    if (!s_.trial.is_of(number)) suspect(p, Sign::kReported, kGrace, why);
+    else if (s_.trial.fails(prefixed(text_of(p.info), why)) && s_.on_failure) s_.on_failure();
     return {};
 }
 
@@ -172,7 +177,7 @@ void HubThread::look_for_the_dead(uint64_t now) {
         if (!p->child || waitpid(p->child, &status, WNOHANG) != p->child) continue;
         p->child = 0;
         if (stopping_) continue;
-        if (s_.failure.ended(WIFEXITED(status), now)) suspect(*p, Sign::kEnded, 0, how_it_ended(status));
+        if (s_.failure.ended(WIFEXITED(status), now)) suspect(*p, Sign::kEnded, 0, fail(how_it_ended(status)));
     }
 }
 
@@ -180,22 +185,22 @@ void HubThread::look_for_the_hung(uint64_t now) {
     for (const auto& p : s_.peers.all()) {
         if (!p->joined || p->closed) continue;
         if (p->heard_ns + s_.deadlines.heartbeat < now)
-            return s_.declare(text_of(p->info) + " hangs: no sign of life for " + seconds(now - p->heard_ns),
+            return s_.declare(fail(text_of(p->info) + " hangs: no sign of life for " + seconds(now - p->heard_ns)),
                               Lasts::kForGood);
         if (const auto since = s_.steps.since(*p); since && *since + s_.deadlines.step < now)
-            return s_.declare(text_of(p->info) + " hangs: it computes on a step since " + seconds(now - *since),
+            return s_.declare(fail(text_of(p->info) + " hangs: it computes on a step since " + seconds(now - *since)),
                               Lasts::kForGood);
     }
 }
 
-void HubThread::suspect(const Peer& p, Sign sign, uint64_t grace, const std::string& what) {
-    s_.failure.suspect(sign, s_.clock.now_ns() + grace,
-                       text_of(p.info) + (what.starts_with(":") ? "" : " ") + what);
+void HubThread::suspect(const Peer& p, Sign sign, uint64_t grace, Failure why) {
+    why.text.insert(0, text_of(p.info) + (sign == Sign::kReported ? ": " : " "));
+    s_.failure.suspect(sign, s_.clock.now_ns() + grace, std::move(why));
 }
 
 void HubThread::decide(uint64_t now) {
     if (const RankFailure::Cause* cause = s_.failure.due(now))
-        s_.declare(cause->text, cause->passes ? Lasts::kForTheSession : Lasts::kForGood);
+        s_.declare(cause->why, cause->passes ? Lasts::kForTheSession : Lasts::kForGood);
 }
 
 bool HubThread::all_have_quit(uint64_t now) {

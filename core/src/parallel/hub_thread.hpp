@@ -30,7 +30,7 @@ class HubThread {
     Result<> join(Peer&, const Message&);
     void look_for_the_dead(uint64_t now);
     void look_for_the_hung(uint64_t now);
-    void suspect(const Peer&, RankFailure::Sign, uint64_t grace, const std::string& what);
+    void suspect(const Peer&, RankFailure::Sign, uint64_t grace, Failure);
     void decide(uint64_t now);
     bool all_have_quit(uint64_t now);
 

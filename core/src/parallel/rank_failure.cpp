@@ -5,10 +5,10 @@
 
 namespace patchbay::parallel {
 
-void RankFailure::suspect(Sign sign, uint64_t decide_ns, const std::string& text) {
+void RankFailure::suspect(Sign sign, uint64_t decide_ns, Failure why) {
     const bool passes = sign == Sign::kReported;
-    if (!cause_) cause_ = {sign, decide_ns, text, passes};
-    else if (sign > cause_->sign) cause_ = {sign, std::min(decide_ns, cause_->decide_ns), text, passes};
+    if (!cause_) cause_ = {sign, decide_ns, std::move(why), passes};
+    else if (sign > cause_->sign) cause_ = {sign, std::min(decide_ns, cause_->decide_ns), std::move(why), passes};
 }
 
 bool RankFailure::ended(bool exited, uint64_t now) {
@@ -23,14 +23,14 @@ const RankFailure::Cause* RankFailure::due(uint64_t now) const {
     return cause_ && now >= cause_->decide_ns ? &*cause_ : nullptr;
 }
 
-void RankFailure::set(const std::string& text, Lasts lasts, bool in_session) {
+void RankFailure::set(Failure why, Lasts lasts, bool in_session) {
     assert(changes(lasts));
-    if (!exists() || !in_session) text_ = text;
+    if (!exists() || !in_session) why_ = std::move(why);
     lasts_ = lasts;
 }
 
 void RankFailure::end_session() {
-    text_.clear();
+    why_.reset();
     if (cause_ && cause_->passes) cause_.reset();
 }
 

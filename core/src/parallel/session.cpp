@@ -98,6 +98,20 @@ Result<RankSwap> read_swap(std::string_view bytes) {
     return out;
 }
 
+std::string answer_to_swap(const Result<>& done) {
+    ByteWriter out;
+    if (!done) out.put(done.failure());
+    return std::string(out.bytes());
+}
+
+Result<> read_swap_answer(std::string_view bytes) {
+    if (bytes.empty()) return {};
+    ByteReader in(bytes);
+    Failure why = in.failure();
+    PB_CHECK(in.done("the answer to a swap"));
+    return why;
+}
+
 std::string bytes_of(const std::vector<runner::BatchRow>& rows, std::span<const kv::PageCopy> copies) {
     ByteWriter out;
     out.put(static_cast<uint32_t>(copies.size()));

@@ -49,6 +49,8 @@ struct RankSwap {
 };
 std::string bytes_of(const RankSwap&);
 Result<RankSwap> read_swap(std::string_view);
+std::string answer_to_swap(const Result<>&);
+Result<> read_swap_answer(std::string_view);
 
 // The rows of a step, and the data that they refer to.
 class StepRows {

@@ -2,7 +2,9 @@
 // Part of HubState.
 #pragma once
 #include <cstdint>
-#include <string>
+#include <optional>
+
+#include "base/result.hpp"
 
 namespace patchbay::parallel {
 
@@ -10,23 +12,23 @@ class StepTrial {
   public:
     void begin(uint64_t step) {
         step_ = step;
-        fault_.clear();
+        fault_.reset();
         is_given_up_ = false;
     }
     void end() { begin(0); }
     bool is_of(uint64_t step) const { return step_ == step; }
     // A rank failed in this step. False: that is no news, since it follows from a fault that is known.
-    bool fails(const std::string& why) {
-        if (!fault_.empty() || is_given_up_) return false;
-        fault_ = why;
+    bool fails(Failure why) {
+        if (fault_ || is_given_up_) return false;
+        fault_ = std::move(why);
         return true;
     }
     void give_up() { is_given_up_ = true; } // ranks that wait for others fail from now on
-    const std::string& fault() const { return fault_; } // of the first rank that failed; empty: none did
+    const std::optional<Failure>& fault() const { return fault_; } // of the first rank that failed
 
   private:
     uint64_t step_ = 0; // 0: there is none
-    std::string fault_;
+    std::optional<Failure> fault_;
     bool is_given_up_ = false;
 };
 

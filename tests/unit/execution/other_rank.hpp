@@ -110,7 +110,7 @@ class OtherRank {
         const std::string fault = std::exchange(step_fault_, "");
         parallel::ByteWriter out;
         out.put(number);
-        if (!fault.empty()) out.put(std::string_view(fault));
+        if (!fault.empty()) out.put(fail(StatusCode::kExhausted, fault));
         return ranks_.spoke->post(
             fault.empty() ? parallel::MessageType::kStepDone : parallel::MessageType::kStepFailed, out.bytes());
     }
@@ -121,7 +121,7 @@ class OtherRank {
         {
             const std::lock_guard lock(mutex_);
             swaps_.push_back(*got);
-            answer = swap_fault_;
+            if (!swap_fault_.empty()) answer = parallel::answer_to_swap(unsupported(swap_fault_));
         }
         using Verb = parallel::RankSwap::Verb;
         if (got->verb == Verb::kPrepare || got->verb == Verb::kUse)

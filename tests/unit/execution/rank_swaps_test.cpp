@@ -31,7 +31,9 @@ struct Bench {
     std::string answer(const parallel::RankSwap& swap) {
         perform(swap);
         const auto got = ranks.hub->take(parallel::swap_key(number, 1));
-        return got ? *got : "no answer: " + got.error();
+        if (!got) return "no answer: " + got.error();
+        const auto answered = parallel::read_swap_answer(*got);
+        return answered ? "" : answered.error();
     }
     static parallel::RankSwap swap(Slot slot, Verb verb, uint64_t candidate) {
         parallel::RankSwap out;

@@ -79,6 +79,9 @@ TEST(RankedExecutor, AStepThatIsRedoneLeavesAllRanksReadyForTheNext) {
         const auto failed = b.compute(step, true);
         ASSERT_FALSE(failed);
         EXPECT_THAT(failed.error(), HasSubstr(is_the_other ? "it cannot add" : "it cannot multiply"));
+        if (is_the_other) {
+            EXPECT_EQ(failed.code(), StatusCode::kExhausted);
+        }
         EXPECT_EQ(b.other.reconnects(), 1);
         EXPECT_THAT(std::vector(b.device->calls.end() - 2, b.device->calls.end()),
                     ElementsAre("disconnect", "connect"));
@@ -107,7 +110,10 @@ TEST(RankedAttention, IsExchangedOnAllRanksOrNone) {
     part.forget();
 
     b.other.refuse_swaps("no room there");
-    EXPECT_THAT(part.check(*refused).error(), HasSubstr("no room there"));
+    const auto checked = part.check(*refused);
+    ASSERT_FALSE(checked);
+    EXPECT_THAT(checked.error(), HasSubstr("no room there"));
+    EXPECT_EQ(checked.code(), StatusCode::kUnsupported);
     EXPECT_THAT(part.use(*refused).error(), HasSubstr("no room there"));
     EXPECT_EQ(&b.part->runner().attention().component(), next.get()) << "this rank keeps what the others have";
     b.other.refuse_swaps("");

@@ -193,15 +193,21 @@ TEST(Hub, GathersOneReplyOfEachRankAndSendsAllTheSame) {
     for (const auto& spoke : p.spokes) EXPECT_EQ(spoke->next()->bytes, "on");
 }
 
+std::string message_of(const Failure& why) {
+    ByteWriter out;
+    out.put(why);
+    return std::string(out.bytes());
+}
+
 TEST(Hub, BlamesTheRankThatIsGoneAndNotTheOneThatMissesIt) {
     Pair p = joined(3);
     ASSERT_TRUE(p.hub->begin("what"));
     std::promise<void> reported;
     p.hub->watch([&] { reported.set_value(); });
-    ASSERT_TRUE(p.spokes[1]->post(MessageType::kFailed, "all_reduce: lost the connection"));
+    ASSERT_TRUE(p.spokes[1]->post(MessageType::kFailed, message_of(fail("all_reduce: lost the connection"))));
     p.spokes[0].reset(); // rank 1, of which rank 2 knew first
     ASSERT_EQ(reported.get_future().wait_for(60s), std::future_status::ready);
-    EXPECT_EQ(p.hub->explain("my own"), "rank 1 (h, pid 101) closed its connection");
+    EXPECT_EQ(p.hub->explain(fail("my own")).text, "rank 1 (h, pid 101) closed its connection");
     EXPECT_FALSE(p.hub->gather());
     EXPECT_FALSE(p.hub->step("", Hub::IfItFails::kEnds));
     p.hub->watch(nullptr);
@@ -210,16 +216,20 @@ TEST(Hub, BlamesTheRankThatIsGoneAndNotTheOneThatMissesIt) {
 TEST(Hub, PassesOnWhatARankSaysItCannotDo) {
     Pair p = joined(2);
     ASSERT_TRUE(p.hub->begin("what"));
-    ASSERT_TRUE(p.spokes[0]->post(MessageType::kFailed, "no such folder"));
-    EXPECT_EQ(p.hub->explain("my own"), "rank 1 (h, pid 101): no such folder");
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kFailed, message_of(not_found("no such folder"))));
+    const Failure why = p.hub->explain(fail("my own"));
+    EXPECT_EQ(why.text, "rank 1 (h, pid 101): no such folder");
+    EXPECT_EQ(why.code, StatusCode::kNotFound);
+    EXPECT_EQ(p.hub->gather().code(), StatusCode::kNotFound);
+    EXPECT_EQ(p.hub->broadcast(MessageType::kGo, "").code(), StatusCode::kNotFound);
 }
 
 TEST(Hub, ServesTheNextSessionWithRanksThatAreWell) {
     Pair p = joined(3);
     ASSERT_TRUE(p.hub->begin("one"));
     EXPECT_EQ(p.spokes[0]->next()->bytes, "one");
-    ASSERT_TRUE(p.spokes[0]->post(MessageType::kFailed, "no such folder"));
-    EXPECT_EQ(p.hub->explain(""), "rank 1 (h, pid 101): no such folder");
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kFailed, message_of(not_found("no such folder"))));
+    EXPECT_EQ(p.hub->explain(fail("")).text, "rank 1 (h, pid 101): no such folder");
     EXPECT_FALSE(p.hub->begin("too early"));
     for (const auto& spoke : p.spokes) ASSERT_TRUE(spoke->post(MessageType::kEnded, ""));
     p.hub->end("");
@@ -231,8 +241,8 @@ TEST(Hub, ServesTheNextSessionWithRanksThatAreWell) {
 TEST(Hub, ServesNoFurtherSessionWithoutARankThatIsGone) {
     Pair p = joined(3);
     ASSERT_TRUE(p.hub->begin("one"));
-    ASSERT_TRUE(p.spokes[0]->post(MessageType::kFailed, "no such folder"));
-    EXPECT_EQ(p.hub->explain(""), "rank 1 (h, pid 101): no such folder");
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kFailed, message_of(not_found("no such folder"))));
+    EXPECT_EQ(p.hub->explain(fail("")).text, "rank 1 (h, pid 101): no such folder");
     p.spokes[1].reset();
     ASSERT_TRUE(p.spokes[0]->post(MessageType::kEnded, ""));
     p.hub->end("");
@@ -255,7 +265,7 @@ TEST(Hub, FindsARankThatComputesForEver) {
     Pair p = joined(2, {kLong.join, kLong.heartbeat, 300'000'000});
     ASSERT_TRUE(p.hub->begin("what"));
     ASSERT_TRUE(p.hub->step("a batch", Hub::IfItFails::kEnds)); // signs of life come, but the step is never done
-    EXPECT_THAT(p.hub->explain(""), HasSubstr("rank 1 (h, pid 101) hangs: it computes on a step since"));
+    EXPECT_THAT(p.hub->explain(fail("")).text, HasSubstr("rank 1 (h, pid 101) hangs: it computes on a step since"));
 }
 
 std::string of_step(uint64_t number) {
@@ -263,7 +273,7 @@ std::string of_step(uint64_t number) {
     out.put(number);
     return std::string(out.bytes());
 }
-std::string of_step(uint64_t number, std::string_view why) {
+std::string of_step(uint64_t number, const Failure& why) {
     ByteWriter out;
     out.put(number);
     out.put(why);
@@ -274,8 +284,8 @@ TEST(Hub, EndsTheSessionWhereAStepFailsThatIsNotRedone) {
     Pair p = joined(2);
     ASSERT_TRUE(p.hub->begin("what"));
     ASSERT_TRUE(p.hub->step("a batch", Hub::IfItFails::kEnds));
-    ASSERT_TRUE(p.spokes[0]->post(MessageType::kStepFailed, of_step(1, "no memory")));
-    EXPECT_EQ(p.hub->explain("my own"), "rank 1 (h, pid 101): no memory");
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kStepFailed, of_step(1, fail(StatusCode::kExhausted, "no memory"))));
+    EXPECT_EQ(p.hub->explain(fail("my own")).text, "rank 1 (h, pid 101): no memory");
     EXPECT_FALSE(p.hub->step("a batch", Hub::IfItFails::kIsRedone));
 }
 
@@ -288,12 +298,15 @@ TEST(Hub, GoesOnAfterAStepThatIsRedone) {
         if (std::exchange(first, false)) disconnected.set_value();
     });
     ASSERT_TRUE(p.hub->step("a batch", Hub::IfItFails::kIsRedone));
-    ASSERT_TRUE(p.spokes[1]->post(MessageType::kStepFailed, of_step(1, "no memory")));
+    ASSERT_TRUE(p.spokes[1]->post(MessageType::kStepFailed, of_step(1, fail(StatusCode::kExhausted, "no memory"))));
     ASSERT_EQ(failed.get_future().wait_for(60s), std::future_status::ready); // this rank waits for that one no longer
     EXPECT_EQ(p.hub->wait_for_step().error(), "rank 2 (h, pid 102): no memory");
-    EXPECT_EQ(*p.hub->reconnect("a number"), "rank 2 (h, pid 102): no memory");
+    const auto why = p.hub->reconnect("a number");
+    ASSERT_TRUE(why && *why);
+    EXPECT_EQ((*why)->text, "rank 2 (h, pid 102): no memory");
+    EXPECT_EQ((*why)->code, StatusCode::kExhausted);
     ASSERT_EQ(disconnected.get_future().wait_for(60s), std::future_status::ready); // nor does the other one
-    ASSERT_TRUE(p.spokes[0]->post(MessageType::kStepFailed, of_step(1, "disconnected"))); // which is no news
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kStepFailed, of_step(1, fail("disconnected")))); // which is no news
     for (const auto& spoke : p.spokes) {
         EXPECT_EQ(spoke->next()->type, MessageType::kBegin);
         EXPECT_EQ(spoke->next()->type, MessageType::kStep);
@@ -326,12 +339,13 @@ TEST(Hub, TakesNoNonsenseFromARank) {
          {std::tuple(MessageType::kStepDone, std::string("abc"), "the end of a step ends too early"),
           std::tuple(MessageType::kStepDone, std::string(8, '\x7f'), "has done a step that is still to come"),
           std::tuple(MessageType::kStepFailed, std::string(8, '\x7f'), "the fault of a step ends too early"),
+          std::tuple(MessageType::kFailed, std::string("no"), "why it cannot continue ends too early"),
           std::tuple(MessageType::kStoreSet, std::string(8, '\x7f'), "what it stores ends too early"),
           std::tuple(MessageType::kQuit, std::string(), "sent a message that is rank 0's to send")}) {
         Pair p = joined(2);
         ASSERT_TRUE(p.hub->begin("what"));
         ASSERT_TRUE(p.spokes[0]->post(type, bytes));
-        EXPECT_EQ(p.hub->explain(""), std::string("rank 1 (h, pid 101) ") + wrong);
+        EXPECT_EQ(p.hub->explain(fail("")).text, std::string("rank 1 (h, pid 101) ") + wrong);
     }
 }
 

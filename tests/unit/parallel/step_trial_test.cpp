@@ -10,18 +10,20 @@ TEST(StepTrial, KeepsTheFirstFault) {
     EXPECT_FALSE(trial.is_of(7));
     trial.begin(7);
     EXPECT_TRUE(trial.is_of(7));
-    EXPECT_EQ(trial.fault(), "");
-    EXPECT_TRUE(trial.fails("rank 2: no memory"));
-    EXPECT_FALSE(trial.fails("rank 1: disconnected"));
-    EXPECT_EQ(trial.fault(), "rank 2: no memory");
+    EXPECT_FALSE(trial.fault());
+    EXPECT_TRUE(trial.fails(fail(StatusCode::kExhausted, "rank 2: no memory")));
+    EXPECT_FALSE(trial.fails(fail("rank 1: disconnected")));
+    ASSERT_TRUE(trial.fault());
+    EXPECT_EQ(trial.fault()->text, "rank 2: no memory");
+    EXPECT_EQ(trial.fault()->code, StatusCode::kExhausted);
 }
 
 TEST(StepTrial, TakesNoFaultOnceItIsGivenUp) { // by rank 0's own
     StepTrial trial;
     trial.begin(7);
     trial.give_up();
-    EXPECT_FALSE(trial.fails("rank 1: disconnected"));
-    EXPECT_EQ(trial.fault(), "");
+    EXPECT_FALSE(trial.fails(fail("rank 1: disconnected")));
+    EXPECT_FALSE(trial.fault());
 }
 
 TEST(StepTrial, BeginsAnew) {
@@ -30,10 +32,10 @@ TEST(StepTrial, BeginsAnew) {
     trial.give_up();
     trial.begin(8);
     EXPECT_FALSE(trial.is_of(7));
-    EXPECT_TRUE(trial.fails("rank 1: no memory"));
+    EXPECT_TRUE(trial.fails(fail("rank 1: no memory")));
     trial.end();
     EXPECT_FALSE(trial.is_of(8));
-    EXPECT_EQ(trial.fault(), "");
+    EXPECT_FALSE(trial.fault());
 }
 
 }  // namespace
