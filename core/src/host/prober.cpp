@@ -16,7 +16,7 @@ Result<> Prober::try_out(const Manifest& plugin, const ProbedComponent& componen
     options.only = component;
     options.only->sha256 = plugin.sha256;
     PB_TRY(const ProbeReport report, probe(plugin.library, options));
-    if (report.verdict == Verdict::kRefused) return fail(report.check + ": " + report.reason);
+    if (report.verdict == Verdict::kRefused) return invalid(report.check + ": " + report.reason);
     if (report.verdict == Verdict::kUnavailable)
         return fail(StatusCode::kUnavailable, "not available on this machine: " + report.reason);
     if (report.manifest->sha256 != plugin.sha256)

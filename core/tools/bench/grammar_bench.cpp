@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/refusals.hpp"
 #include "bench/times.hpp"
 
 namespace patchbay::bench {
@@ -29,7 +30,7 @@ Result<> walk(const std::shared_ptr<grammar::Grammar>& g, const std::vector<Toke
         out.masks.push_back(seconds(allowed - start));
         out.advances.push_back(seconds(clock.now_ns() - allowed));
         if (!advanced || !(mask[static_cast<size_t>(t) / 32] >> (t % 32) & 1))
-            return fail("token " + std::to_string(t) + " of the text is not allowed");
+            return broken("token " + std::to_string(t) + " of the text is not allowed");
     }
     return {};
 }

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/refusals.hpp"
 #include "bench/times.hpp"
 #include "kv/kv_cache.hpp"
 #include "patchbay/sdk/philox.hpp"
@@ -74,7 +75,7 @@ class Round {
         out.evict = timed([&](size_t s) { return kv_.tables().grow(tables_[s], asked_.prompt); });
         if (kv_.pool().eviction().evictions() == before) works_ = false;
         for (kv::BlockTable& t : tables_) kv_.tables().release(t);
-        if (!works_ || kv_.pool().used() != 0) return fail("the KV cache does not do what is timed");
+        if (!works_ || kv_.pool().used() != 0) return broken("the KV cache does not do what is timed");
         return out;
     }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
+#include "base/refusals.hpp"
 #include "base/thread_pool.hpp"
 #include "execution/load_model.hpp"
 #include "kv/kv_cache.hpp"
@@ -32,7 +33,7 @@ class Scorer {
     Result<> add(std::span<const int32_t> window) {
         kv::BlockTable table;
         if (!cache_.tables().grow(table, static_cast<uint32_t>(window.size())))
-            return fail("a window of " + std::to_string(window.size()) + " tokens does not fit the KV cache");
+            return invalid("a window of " + std::to_string(window.size()) + " tokens does not fit the KV cache");
         const Result<> done = chunks(window, table);
         cache_.tables().release(table);
         return done;
@@ -76,7 +77,7 @@ double agreement(const TextScores& a, const TextScores& b) {
 
 Result<TextScores> score_text(const config::EngineConfig& asked, const host::Registry& registry,
                               std::span<const int32_t> tokens, uint32_t window) {
-    if (tokens.size() < 2 || window < 2) return fail("a text and windows of 2 tokens at least are needed");
+    if (tokens.size() < 2 || window < 2) return invalid("a text and windows of 2 tokens at least are needed");
     config::EngineConfig c = asked;
     c.engine.max_num_batched_tokens = kChunk;
     c.engine.max_num_seqs = 1;
@@ -84,16 +85,16 @@ Result<TextScores> score_text(const config::EngineConfig& asked, const host::Reg
     const host::Services services{&pool.service(), nullptr, nullptr};
     PB_TRY(execution::ModelParts parts, execution::choose_parts(c, registry, services));
     if (!parts.device_info.computes)
-        return fail("device '" + c.device.plugin + "' computes nothing, so no text can be scored on it");
+        return unsupported("device '" + c.device.plugin + "' computes nothing, so no text can be scored on it");
     parts.model.source.read_with(pool);
     RealClock clock;
     PB_TRY(const auto runner, execution::load_runner(c, parts, nullptr, clock));
     const auto vocab = static_cast<int32_t>(runner->model().facts().vocab_size);
     if (std::any_of(tokens.begin(), tokens.end(), [&](int32_t t) { return t < 0 || t >= vocab; }))
-        return fail("the text has tokens past the model's vocabulary of " + std::to_string(vocab));
+        return invalid("the text has tokens past the model's vocabulary of " + std::to_string(vocab));
     if (window > runner->model().facts().max_position)
-        return fail("windows of " + std::to_string(window) + " tokens are longer than the model's " +
-                    std::to_string(runner->model().facts().max_position));
+        return invalid("windows of " + std::to_string(window) + " tokens are longer than the model's " +
+                       std::to_string(runner->model().facts().max_position));
     Scorer scorer(*runner, c.engine.block_size);
     for (size_t from = 0; from + 1 < tokens.size(); from += window)
         PB_CHECK(scorer.add(tokens.subspan(from, std::min<size_t>(window, tokens.size() - from))));

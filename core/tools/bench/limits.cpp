@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/refusals.hpp"
 #include "base/thread_pool.hpp"
 
 namespace patchbay::bench {
@@ -63,7 +64,7 @@ Result<Machine> measure_machine(const host::Registry& registry, const config::Pl
     pb_device_info info = sized<pb_device_info>();
     PB_CHECK(device.checked<&pb_device::info>(&info));
     if (!device.extension<pb_device_limits>())
-        return fail("device '" + choice.plugin + "' cannot measure what it does at best");
+        return unsupported("device '" + choice.plugin + "' cannot measure what it does at best");
     pb_limit limits[32];
     auto count = static_cast<uint32_t>(std::size(limits));
     PB_CHECK(device.checked<&pb_device_limits::measure>(limits, uint32_t{sizeof(pb_limit)}, &count));

@@ -55,7 +55,7 @@ Result<std::unique_ptr<engine::Engine>> engine_with_room(config::EngineConfig co
 
 // Steps of `batch` equal requests from the first to the last.
 Result<std::vector<engine::StepReport>> serve(engine::Engine& e, uint32_t batch, uint32_t prompt, uint32_t output) {
-    std::string failed;
+    std::optional<Failure> failed;
     for (uint32_t i = 0; i < batch; ++i) {
         engine::Request request;
         for (uint32_t t = 0; t < prompt; ++t)
@@ -65,7 +65,7 @@ Result<std::vector<engine::StepReport>> serve(engine::Engine& e, uint32_t batch,
         request.sampling.ignore_eos = true;
         request.sampling.max_tokens = output;
         request.on_output = [&](const engine::RequestOutput& out) {
-            if (out.finish == engine::FinishReason::kError) failed = out.stop_reason;
+            if (out.finish == engine::FinishReason::kError) failed = fail(out.error_code, out.stop_reason);
         };
         PB_CHECK([&]() -> Result<> {
             const auto id = e.add_request(std::move(request));
@@ -75,7 +75,7 @@ Result<std::vector<engine::StepReport>> serve(engine::Engine& e, uint32_t batch,
     }
     std::vector<engine::StepReport> steps;
     PB_CHECK(service::run_to_end(e, {.go_on = {}, .on_step = [&](engine::StepReport& r) { steps.push_back(r); }}));
-    if (!failed.empty()) return fail(failed);
+    if (failed) return *failed;
     return steps;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/refusals.hpp"
 #include "bench/times.hpp"
 #include "patchbay/sdk/philox.hpp"
 #include "service/run_to_end.hpp"
@@ -21,7 +22,8 @@ struct Served {
 
 Result<std::vector<std::vector<TokenId>>> prompts_of(const Engine& e, const SpecCase& asked) {
     std::vector<std::vector<TokenId>> out;
-    if (!asked.prompts.empty() && !e.tokenizer()) return fail("prompts are texts, but the model has no tokenizer");
+    if (!asked.prompts.empty() && !e.tokenizer())
+        return unsupported("prompts are texts, but the model has no tokenizer");
     for (const std::string& text : asked.prompts) {
         std::string all;
         for (uint32_t i = 0; i < asked.copies; ++i) all += text;
@@ -40,7 +42,7 @@ Result<std::vector<std::vector<TokenId>>> prompts_of(const Engine& e, const Spec
 Result<Served> serve(Engine& e, const std::vector<std::vector<TokenId>>& prompts, const SpecCase& asked) {
     Served out;
     out.outputs.resize(prompts.size());
-    std::string failed;
+    std::optional<Failure> failed;
     size_t next = 0, running = 0;
     Result<> added;
     const auto fill = [&] {
@@ -53,7 +55,7 @@ Result<Served> serve(Engine& e, const std::vector<std::vector<TokenId>>& prompts
             request.sampling.max_tokens = asked.output;
             request.on_output = [&, to = next](const engine::RequestOutput& o) {
                 out.outputs[to].insert(out.outputs[to].end(), o.tokens.begin(), o.tokens.end());
-                if (o.finish == engine::FinishReason::kError) failed = o.stop_reason;
+                if (o.finish == engine::FinishReason::kError) failed = fail(o.error_code, o.stop_reason);
                 running -= o.finish != engine::FinishReason::kNone;
             };
             if (const auto id = e.add_request(std::move(request)); !id) added = id.failure();
@@ -63,7 +65,7 @@ Result<Served> serve(Engine& e, const std::vector<std::vector<TokenId>>& prompts
     };
     PB_CHECK(service::run_to_end(e, {fill, [&](StepReport& r) { out.steps.push_back(r); }}));
     PB_CHECK(added);
-    if (!failed.empty()) return fail(failed);
+    if (failed) return *failed;
     return out;
 }
 
@@ -105,7 +107,7 @@ struct Passes { // of one engine, each the sum of its decoding steps
 
 Result<SpecResult> bench_spec(const config::EngineConfig& config, const host::Registry& registry, const SpecCase& asked,
                               Clock& clock, const std::function<void(const std::string&)>& progress) {
-    if (!config.proposer) return fail("nothing to compare: name a proposer (--proposer, --num-speculative-tokens)");
+    if (!config.proposer) return invalid("nothing to compare: name a proposer (--proposer, --num-speculative-tokens)");
     config::EngineConfig plain = config;
     plain.proposer.reset();
     plain.engine.num_speculative_tokens = 0;
@@ -143,7 +145,7 @@ Result<SpecResult> bench_spec(const config::EngineConfig& config, const host::Re
     out.without = plain_passes.speed();
     out.with = passes.speed();
     if (out.without.tokens_per_second == 0 || out.with.tokens_per_second == 0)
-        return fail("no step only decoded: outputs are too short");
+        return invalid("no step only decoded: outputs are too short");
     out.propose_share = passes.proposing / Passes::sum(passes.seconds);
     out.draft_length = passes.length / Passes::sum(passes.steps);
     out.computed = passes.computed / Passes::sum(passes.tokens);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "base/suggest.hpp"
 #include "cli/print_error.hpp"
 #include "cli/running_engine.hpp"
@@ -84,9 +85,9 @@ Result<std::vector<Part>> parts_of(const AdminOptions& o) {
             continue;
         }
         if (!engine::swap_slot(word))
-            return fail("got '" + word + "', expected KEY=VALUE, or the KIND and the PLUGIN of a further slot" +
-                        did_you_mean(word, engine::swap_slots()));
-        if (i + 1 == o.settings.size()) return fail("'" + word + "' is without its PLUGIN");
+            return invalid("got '" + word + "', expected KEY=VALUE, or the KIND and the PLUGIN of a further slot" +
+                           did_you_mean(word, engine::swap_slots()));
+        if (i + 1 == o.settings.size()) return invalid("'" + word + "' is without its PLUGIN");
         out.push_back({word, o.settings[++i], {}});
     }
     return out;

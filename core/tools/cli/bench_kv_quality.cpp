@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "bench/kv_quality.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
@@ -42,7 +43,7 @@ Result<std::vector<int32_t>> read_tokens(const KvQualityOptions& o, const config
     std::string text(size_t{o.tokens} * 16, '\0'); // bytes: more than the tokens take
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<size_t>(std::max<std::streamsize>(in.gcount(), 0)));
-    if (text.empty()) return fail("'" + o.text + "' cannot be read, or is empty");
+    if (text.empty()) return invalid("'" + o.text + "' cannot be read, or is empty");
     const std::string folder = model.tokenizer.empty() ? model.path : model.tokenizer;
     const auto load = weights::is_gguf(folder) ? weights::load_gguf_tokenizer : text::Tokenizer::load;
     PB_TRY(const auto tokenizer, load(folder));

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "bench/spec_bench.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
@@ -29,7 +30,7 @@ struct SpecOptions {
 
 Result<config::Loaded> load(const SpecOptions& o, const host::Registry& registry) {
     const bool is_file = o.model.ends_with(".yaml") || o.model.ends_with(".yml");
-    if (is_file && !o.config.empty()) return fail("a model's file beside --config: one of them can be read");
+    if (is_file && !o.config.empty()) return invalid("a model's file beside --config: one of them can be read");
     config::Overrides overrides = o.overrides;
     if (!o.model.empty() && !is_file) overrides.push_back({"model.path", o.model, "--model"});
     return config::load_engine_config(is_file ? o.model : o.config, registry, overrides);
@@ -39,10 +40,10 @@ Result<> run(const SpecOptions& o) {
     bench::SpecCase asked = o.asked;
     if (!o.prompt_file.empty()) {
         std::ifstream in(o.prompt_file);
-        if (!in) return fail("cannot read " + o.prompt_file);
+        if (!in) return fail(code_of_open(errno), "cannot read " + o.prompt_file);
         for (std::string line; std::getline(in, line);)
             if (!line.empty()) asked.prompts.push_back(line + " ");
-        if (asked.prompts.empty()) return fail(o.prompt_file + " has no line with a prompt");
+        if (asked.prompts.empty()) return invalid(o.prompt_file + " has no line with a prompt");
     }
     PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     PB_TRY(const auto loaded, load(o, registry));

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "base/suggest.hpp"
 #include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
@@ -53,7 +54,7 @@ Result<config::Checked> check_experiment(const config::Document& document, const
     experiment::check_inputs(document.root, missing);
     const auto with_missing = [&](std::string text) {
         for (const std::string& line : missing.lines()) text += (text.empty() ? "" : "\n") + line;
-        return fail(std::move(text));
+        return invalid(std::move(text));
     };
     if (!spec) return with_missing(spec.error() + engine_faults(document.root, registry));
     auto prepared_or = experiment::prepare_variants(*spec, registry);
@@ -101,7 +102,7 @@ Result<> print_effective(const ConfigOptions& o) {
                               [&](const auto& c) { return c.name == o.variant; });
         if (chosen == checked.configs.end())
             return in_one_line(Result<>(
-                fail(o.file + ": no variant '" + o.variant + "'" + did_you_mean(o.variant, names))));
+                not_found(o.file + ": no variant '" + o.variant + "'" + did_you_mean(o.variant, names))));
     }
     if (o.json) {
         std::cout << config::show_json(chosen->effective) << '\n';

@@ -50,13 +50,14 @@ Result<> Conversation::say(const std::string& text, const std::function<void(con
     request.sampling = sampling_;
     request.sampling.max_tokens = std::min(sampling_.max_tokens, limit - prompt_tokens);
     request.arrival_ns = engine_.clock().now_ns();
-    std::string answer, failed;
+    std::string answer;
+    std::optional<Failure> failed;
     size_t made = 0;
     request.on_output = [&](const engine::RequestOutput& out) {
         answer += out.text;
         made += out.tokens.size();
         if (!out.text.empty()) on_text(out.text);
-        if (out.finish == engine::FinishReason::kError) failed = out.stop_reason;
+        if (out.finish == engine::FinishReason::kError) failed = fail(out.error_code, out.stop_reason);
     };
     const auto id = engine_.add_request(std::move(request));
     if (!id) return forget(id.failure());
@@ -65,7 +66,7 @@ Result<> Conversation::say(const std::string& text, const std::function<void(con
         return true;
     };
     if (const auto done = service::run_to_end(engine_, {end_if_asked, {}}); !done) return forget(done.failure());
-    if (!failed.empty()) return forget(fail(failed));
+    if (failed) return forget(*failed);
     messages_.push_back({{"role", "assistant"}, {"content", answer}});
     context_tokens_ = prompt_tokens + made;
     return {};

@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "cli/admin_flags.hpp"
 #include "cli/engine_flags.hpp"
 #include "cli/flag_checks.hpp"
@@ -106,8 +107,8 @@ Result<std::vector<Prompt>> prompts_of(const GenerateOptions& o) {
 Result<> tokenize(std::vector<Prompt>& prompts, const text::Tokenizer* tokenizer) {
     for (Prompt& prompt : prompts) {
         if (!tokenizer && prompt.ids.empty())
-            return fail("the model has no tokenizer for a prompt's text: name its folder or file by --tokenizer, or "
-                        "give --prompt-ids");
+            return unsupported("the model has no tokenizer for a prompt's text: name its folder or file by "
+                               "--tokenizer, or give --prompt-ids");
         if (prompt.ids.empty()) prompt.ids = tokenizer->encode(prompt.text);
         else if (tokenizer) prompt.text = tokenizer->decode(prompt.ids);
     }
@@ -188,7 +189,7 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
     const auto tokenizer = engine->tokenizer();
     PB_CHECK(tokenize(prompts, tokenizer.get()));
     if (!tokenizer && o.format == OutputFormat::kText)
-        return fail("without a tokenizer there is no text to print: give --output-format jsonl for token ids");
+        return unsupported("without a tokenizer there is no text to print: give --output-format jsonl for token ids");
 
     engine::EngineMetrics metrics(all, engine->facts(), PATCHBAY_VERSION);
     engine->observe(metrics);
@@ -215,7 +216,7 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
     if (sampling.dry_multiplier > 0 && tokenizer)
         sampling.dry_breakers = tokens_with(*tokenizer, o.flags.dry_breakers);
     std::vector<engine::RequestId> ids;
-    std::string failed;
+    std::optional<Failure> failed;
     for (size_t i = 0; i < prompts.size(); ++i) {
         engine::Request request;
         request.prompt = prompts[i].ids;
@@ -227,7 +228,7 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
         request.arrival_ns = clock.now_ns();
         request.on_output = [&, i](const engine::RequestOutput& out) {
             metrics.on_output(out);
-            if (out.finish == engine::FinishReason::kError) failed = out.stop_reason;
+            if (out.finish == engine::FinishReason::kError) failed = fail(out.error_code, out.stop_reason);
             if (o.format == OutputFormat::kJsonLines) lines.add(i, out);
             else screen.add(i * sampling.n + out.index, out);
         };
@@ -254,9 +255,9 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
     PB_CHECK(service::run_to_end(*engine, {between_steps, note}));
     if (kv_events) PB_CHECK(kv_events->close());
     PB_CHECK(engine->files().close());
-    if (!failed.empty()) return fail(failed);
+    if (failed) return *failed;
     if (o.stats && !steps.empty()) print_stats(steps, engine->facts());
-    if (interrupted()) return fail("interrupted");
+    if (interrupted()) return fail(StatusCode::kCancelled, "interrupted");
     return {};
 }
 

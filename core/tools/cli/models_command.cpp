@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "base/suggest.hpp"
 #include "cli/left_out.hpp"
 #include "cli/plugin_dirs.hpp"
@@ -123,8 +124,8 @@ Result<> print_models(const ModelsOptions& o) {
         if (s.architecture == o.architecture) return print_one(registry, s, o.as_json);
         names.push_back(s.architecture);
     }
-    return fail("no model plugin serves architecture '" + printable(o.architecture) + "'" +
-                did_you_mean(o.architecture, names) + " (patchbay models lists them)" + left_out(registry));
+    return unsupported("no model plugin serves architecture '" + printable(o.architecture) + "'" +
+                       did_you_mean(o.architecture, names) + " (patchbay models lists them)" + left_out(registry));
 }
 
 }  // namespace

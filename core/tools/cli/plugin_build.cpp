@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "base/suggest.hpp"
 #include "cli/plugin_check.hpp"
 #include "cli/report_command.hpp"
@@ -45,16 +46,16 @@ bool runs(Words compiler, const Words& arguments) {
 Result<Words> compiler_for(const Language& language) {
     if (Words chosen = words_of(language.compiler); !chosen.empty()) {
         if (runs(chosen, {"--version"})) return chosen;
-        return fail("$" + std::string(language.compiler) + " is '" + std::getenv(language.compiler) +
-                    "', which does not run; expected a compiler of " + language.name);
+        return not_found("$" + std::string(language.compiler) + " is '" + std::getenv(language.compiler) +
+                         "', which does not run; expected a compiler of " + language.name);
     }
     std::string tried;
     for (const std::string& name : language.compilers) {
         if (runs({name}, {"--version"})) return Words{name};
         tried += (tried.empty() ? "" : ", ") + name;
     }
-    return fail("no compiler of " + std::string(language.name) + " on PATH (tried " + tried +
-                "): install one, or name it in $" + language.compiler);
+    return not_found("no compiler of " + std::string(language.name) + " on PATH (tried " + tried +
+                     "): install one, or name it in $" + language.compiler);
 }
 
 struct Sdk {
@@ -67,7 +68,7 @@ Result<Sdk> find_sdk() {
     for (const Sdk& sdk : {Sdk{support / "core" / "include", support / "cmake" / "plugin.map"},
                            Sdk{prefix / "include", prefix / "lib" / "cmake" / "patchbay" / "plugin.map"}})
         if (fs::exists(sdk.headers / "patchbay" / "plugin.hpp") && fs::exists(sdk.exports)) return sdk;
-    return fail("the headers of plugins are not beside the program: is it installed as a whole?");
+    return not_found("the headers of plugins are not beside the program: is it installed as a whole?");
 }
 
 // What add_plugin() of cmake/AddPlugin.cmake gives, too.
@@ -90,13 +91,13 @@ Words command_for(const Language& language, const Words& compiler, const Sdk& sd
 Result<> check_source(const fs::path& file) {
     const std::string ending = file.extension();
     if (ending != ".c" && ending != ".cpp" && ending != ".cc" && ending != ".cxx")
-        return fail("FILE is '" + file.string() + "', expected a source that ends in .cpp, .cc, .cxx or .c");
+        return invalid("FILE is '" + file.string() + "', expected a source that ends in .cpp, .cc, .cxx or .c");
     std::error_code error;
     if (fs::is_regular_file(file, error)) return {};
     Words beside;
     const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
     for (const auto& entry : fs::directory_iterator(folder, error)) beside.push_back(entry.path().filename());
-    return fail("no file " + file.string() + did_you_mean(file.filename().string(), beside));
+    return not_found("no file " + file.string() + did_you_mean(file.filename().string(), beside));
 }
 
 }  // namespace

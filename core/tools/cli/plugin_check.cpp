@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "cli/report_command.hpp"
 #include "host/probe.hpp"
 
@@ -46,7 +47,7 @@ Result<> check_plugin(const std::string& library, std::optional<uint32_t> timeou
         for (const host::ComponentManifest& c : report.manifest->components)
             std::cout << c.kind << '/' << c.name << "  " << found_in(c) << '\n';
     if (report.verdict == host::Verdict::kRefused)
-        return fail(library + ": refused by " + report.check + ": " + report.reason);
+        return invalid(library + ": refused by " + report.check + ": " + report.reason);
     std::cout << library
               << (report.verdict == host::Verdict::kOk ? ": ok"
                                                        : ": sound, but not available on this machine: " +

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "base/suggest.hpp"
 #include "cli/left_out.hpp"
 #include "cli/live_plugin.hpp"
@@ -79,8 +80,8 @@ void print_pins(const std::vector<Listed>& components) {
 
 Result<> list(const PluginOptions& o) {
     if (!o.kind.empty() && std::find(std::begin(kKinds), std::end(kKinds), o.kind) == std::end(kKinds))
-        return fail("no kind '" + o.kind + "'" +
-                    did_you_mean(o.kind, std::vector<std::string>(std::begin(kKinds), std::end(kKinds))));
+        return not_found("no kind '" + o.kind + "'" +
+                         did_you_mean(o.kind, std::vector<std::string>(std::begin(kKinds), std::end(kKinds))));
     PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     const auto components = host::list_components(registry, o.kind);
     if (o.as_json) {
@@ -160,7 +161,7 @@ Result<> installed_info(const PluginOptions& o) {
         if (l.component->name == name) found.push_back(l);
     }
     if (found.empty())
-        return fail("no plugin has a component '" + o.name + "'" + did_you_mean(name, names) + left_out(registry));
+        return not_found("no plugin has a component '" + o.name + "'" + did_you_mean(name, names) + left_out(registry));
     for (Listed& l : found) {
         if (const auto used = registry.find(l.component->kind, l.component->name); !used && l.fault.empty()) {
             l.state = host::Usability::kRefused;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "base/suggest.hpp"
 #include "base/words.hpp"
 #include "cli/report_command.hpp"
@@ -72,8 +73,8 @@ Result<> check_name(const NewPlugin& o) {
                                   [](char c) { return is_lower(c) || is_digit(c) || c == '_'; });
     if (fits) return {};
     const std::string usable = usable_name(o.name, o.kind).substr(0, kMaxBytes);
-    return fail("NAME is '" + o.name + "', expected a-z, 0-9 and _, a letter first, " + std::to_string(kMaxBytes) +
-                " characters at most" + (usable.empty() ? "" : " (did you mean '" + usable + "'?)"));
+    return invalid("NAME is '" + o.name + "', expected a-z, 0-9 and _, a letter first, " + std::to_string(kMaxBytes) +
+                   " characters at most" + (usable.empty() ? "" : " (did you mean '" + usable + "'?)"));
 }
 
 // "my_plugin" → "MyPlugin"
@@ -150,10 +151,10 @@ Result<std::map<std::string, std::string>> texts_of(const NewPlugin& o, const fs
 Result<> check_folder(const fs::path& folder) {
     std::error_code error;
     if (!fs::exists(folder, error)) return {};
-    if (!fs::is_directory(folder, error)) return fail(folder.string() + " is there already, and no folder");
+    if (!fs::is_directory(folder, error)) return invalid(folder.string() + " is there already, and no folder");
     if (const auto files = entries_of(folder); !files.empty())
-        return fail(folder.string() + " is there already, with " + files[0].filename().string() +
-                    " in it; expected a new or an empty folder (name one: --dir)");
+        return invalid(folder.string() + " is there already, with " + files[0].filename().string() +
+                       " in it; expected a new or an empty folder (name one: --dir)");
     return {};
 }
 
@@ -163,13 +164,13 @@ Result<> write_new_plugin(const NewPlugin& o) {
     const fs::path support = support_folder(), templates = support / "templates";
     const auto kinds = kinds_in(templates);
     if (support.empty() || kinds.empty())
-        return fail("the templates are nowhere above the program: is it installed as a whole?");
+        return not_found("the templates are nowhere above the program: is it installed as a whole?");
     if (std::find(kinds.begin(), kinds.end(), o.kind) == kinds.end())
-        return fail("no kind '" + o.kind + "'" + did_you_mean(o.kind, kinds) + ", expected " + joined(kinds));
+        return not_found("no kind '" + o.kind + "'" + did_you_mean(o.kind, kinds) + ", expected " + joined(kinds));
     const auto languages = languages_in(templates / o.kind);
     if (std::find(languages.begin(), languages.end(), o.language) == languages.end())
-        return fail("--lang is '" + o.language + "', expected for a " + o.kind + ": " + joined(languages) +
-                    did_you_mean(o.language, languages));
+        return invalid("--lang is '" + o.language + "', expected for a " + o.kind + ": " + joined(languages) +
+                       did_you_mean(o.language, languages));
     PB_CHECK(check_name(o));
     const fs::path folder = o.folder.empty() ? fs::path(o.name) : fs::path(o.folder);
     PB_CHECK(check_folder(folder));

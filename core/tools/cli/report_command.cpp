@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/refusals.hpp"
 #include "cli/print_error.hpp"
 #include "cli/run_program.hpp"
 
@@ -24,7 +25,7 @@ Result<fs::path> report_of(const fs::path& given) {
     std::error_code error;
     const fs::path database = fs::is_directory(given, error) ? given / "results.sqlite" : given;
     if (!fs::exists(database, error))
-        return fail(database.string() + " is not there; expected a folder of results, or its results.sqlite");
+        return not_found(database.string() + " is not there; expected a folder of results, or its results.sqlite");
     return make_report(database);
 }
 
@@ -51,7 +52,7 @@ std::string report_python() { return python_for(support_folder()); }
 
 Result<> run_report_script(const std::string& file, const std::vector<std::string>& arguments) {
     const fs::path support = support_folder();
-    if (support.empty()) return fail("scripts/report is nowhere above the program: is it installed as a whole?");
+    if (support.empty()) return not_found("scripts/report is nowhere above the program: is it installed as a whole?");
     const std::string python = python_for(support);
     std::vector<std::string> words{python, "-B", (support / "scripts" / "report" / file).string()};
     words.insert(words.end(), arguments.begin(), arguments.end());

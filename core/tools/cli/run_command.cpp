@@ -139,7 +139,7 @@ Result<> run_against_itself(const RunOptions& o, const std::string& command) {
         const auto outcome = in_one_line(experiment::run_experiment(spec, prepared, registry, clock, options));
         bar.reset();
         if (!outcome) return outcome.failure();
-        if (!outcome->complete) return fail("interrupted");
+        if (!outcome->complete) return fail(StatusCode::kCancelled, "interrupted");
         rates.add(outcome->conclusion);
         if (n == 1)
             std::cout << o.experiments << " experiments of " << prepared.variants.size() << " copies of "
@@ -179,7 +179,7 @@ Result<> run(const RunOptions& o, const std::string& command, const experiment::
     else std::cout << "results: " << outcome->database.string() << '\n';
     if (!o.files.trace.empty()) std::cout << "trace: " << o.files.trace << '\n';
     if (!o.files.decisions.empty()) std::cout << "decisions: " << o.files.decisions << '\n';
-    if (!outcome->complete) return fail("interrupted; the results are partial");
+    if (!outcome->complete) return fail(StatusCode::kCancelled, "interrupted; the results are partial");
     return check_valid(*outcome);
 }
 

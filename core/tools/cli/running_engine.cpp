@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/refusals.hpp"
 #include "serve/admin_client.hpp"
 #include "serve/fields.hpp"
 
@@ -37,7 +38,7 @@ Result<serve::AdminAddress> running_engine(const RunningEngineFlags& o) {
                                                   serve::admin_folder().string() +
                                                   " (start one: patchbay serve; or name its address: --admin)");
     if (sockets.size() > 1)
-        return fail(std::to_string(sockets.size()) + " engines run, say which:" + listed_engines(sockets));
+        return invalid(std::to_string(sockets.size()) + " engines run, say which:" + listed_engines(sockets));
     serve::AdminAddress out;
     out.socket = sockets[0];
     return out;

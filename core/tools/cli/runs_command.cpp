@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "cli/print_error.hpp"
 #include "cli/print_results.hpp"
 #include "cli/print_table.hpp"
@@ -40,9 +41,9 @@ Result<StoredExperiment> stored(const std::string& given) { return experiment::r
 Result<> list(const RunsOptions& o) {
     std::error_code error;
     if (!fs::exists(o.folder, error))
-        return fail("there is no folder " + o.folder + ": `patchbay run FILE` makes results; those of another folder "
-                    "are listed by `patchbay runs list FOLDER`");
-    if (!fs::is_directory(o.folder, error)) return fail(o.folder + " is no folder");
+        return not_found("there is no folder " + o.folder + ": `patchbay run FILE` makes results; those of another "
+                         "folder are listed by `patchbay runs list FOLDER`");
+    if (!fs::is_directory(o.folder, error)) return invalid(o.folder + " is no folder");
     std::vector<fs::path> found;
     for (const auto& entry : fs::directory_iterator(o.folder, error))
         if (fs::exists(entry.path() / "results.sqlite", error)) found.push_back(entry.path());
@@ -65,7 +66,7 @@ Result<> list(const RunsOptions& o) {
 
 Result<> show(const RunsOptions& o) {
     PB_TRY(const StoredExperiment e, stored(o.a));
-    if (!e.concluded()) return fail(database_of(o.a).string() + " has no statistics: the experiment is " + e.end);
+    if (!e.concluded()) return invalid(database_of(o.a).string() + " has no statistics: the experiment is " + e.end);
     print_results({e.question, e.variants, e.baseline, &e.conclusion, {}}, o.full ? Detail::kFull : Detail::kScreen);
     std::cout << e.valid_runs << " of " << e.runs << " runs valid, "
               << (e.superseded_runs > 0 ? std::to_string(e.superseded_runs) + " more superseded, " : "") << "seed "
@@ -111,7 +112,7 @@ Result<> compare(const RunsOptions& o) {
     PB_TRY(const StoredExperiment a, stored(o.a));
     PB_TRY(const StoredExperiment b, stored(o.b));
     for (const auto* e : {&a, &b})
-        if (!e->concluded()) return fail((e == &a ? o.a : o.b) + " has no statistics: the experiment is " + e->end);
+        if (!e->concluded()) return invalid((e == &a ? o.a : o.b) + " has no statistics: the experiment is " + e->end);
     std::cout << "No verdicts: the two were not run in turns, and all that changed between them is in the numbers.\n";
     const std::pair<const char*, std::pair<std::string, std::string>> facts[] = {
         {"workload", {a.workload_yaml, b.workload_yaml}}, {"seed", {a.seed, b.seed}},
@@ -145,7 +146,7 @@ Result<> compare(const RunsOptions& o) {
                             both ? shift.number(y - x) + shift.suffix : ""});
         }
     }
-    if (rows.size() == 1) return fail("no variant of " + o.a + " has the name of one of " + o.b);
+    if (rows.size() == 1) return invalid("no variant of " + o.a + " has the name of one of " + o.b);
     print_table(std::move(rows));
     return {};
 }
@@ -159,9 +160,9 @@ bool is_database(const fs::path& path) {
 
 Result<> export_table(const RunsOptions& o) {
     const fs::path database = database_of(o.a);
-    if (is_database(o.out)) return fail(o.out + " is an SQLite database, which --out does not replace");
+    if (is_database(o.out)) return invalid(o.out + " is an SQLite database, which --out does not replace");
     if (o.format == "parquet") {
-        if (o.out.empty()) return fail("Parquet is no text; name a file with --out");
+        if (o.out.empty()) return invalid("Parquet is no text; name a file with --out");
         return run_report_script("parquet.py", {database.string(), o.table, "--out", o.out});
     }
     if (o.out.empty()) return experiment::export_csv(database, o.table, std::cout);
@@ -184,7 +185,7 @@ Result<> remove(const RunsOptions& o) {
         const fs::path folder = given;
         std::error_code error;
         if (!fs::exists(folder / "results.sqlite", error))
-            return fail(given + " is no folder of results: it has no results.sqlite");
+            return invalid(given + " is no folder of results: it has no results.sqlite");
         for (const char* name : {"results.sqlite", "results.sqlite-wal", "results.sqlite-shm", "report.html"}) {
             fs::remove(folder / name, error);
             if (error) return fail("cannot remove " + (folder / name).string() + ": " + error.message());

@@ -9,6 +9,7 @@
 #include <optional>
 #include <sstream>
 
+#include "base/refusals.hpp"
 #include "cli/flag_checks.hpp"
 #include "engine/request/parameters.hpp"
 
@@ -159,7 +160,7 @@ Result<std::string> read_file(const char* flag, const std::string& name) {
     std::string text;
     char part[1 << 14];
     while (in && (in.read(part, sizeof part) || in.gcount() > 0)) text.append(part, static_cast<size_t>(in.gcount()));
-    if (!in.is_open() || in.bad()) return fail(flag + (" " + name) + ": " + std::strerror(errno));
+    if (!in.is_open() || in.bad()) return fail(code_of_open(errno), flag + (" " + name) + ": " + std::strerror(errno));
     return text;
 }
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/child_process.hpp"
+#include "base/refusals.hpp"
 #include "base/crash_report.hpp"
 
 namespace patchbay::cli {
@@ -32,7 +33,7 @@ Result<Descriptor> listen_on(const std::string& host, uint16_t port) {
     const int on = 1;
     if (out.get() < 0 || setsockopt(out.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
         bind(out.get(), found->ai_addr, found->ai_addrlen) != 0 || listen(out.get(), SOMAXCONN) != 0)
-        return fail(system_error(where));
+        return fail(code_of_listen(errno), system_error(where));
     return out;
 }
 
@@ -152,7 +153,7 @@ Result<int> supervise(const std::string& host, uint16_t port, const std::functio
         history.begin_process();
         std::cerr << std::flush;
         const pid_t child = fork_to_be_watched();
-        if (child < 0 && was_ended) return fail("ended by a signal");
+        if (child < 0 && was_ended) return fail(StatusCode::kCancelled, "ended by a signal");
         if (child < 0) return fail(system_error("cannot start the server"));
         if (child == 0) {
             const int crash_fd = crash.theirs.release();

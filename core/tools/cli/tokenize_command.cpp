@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "cli/print_error.hpp"
 #include "cli/sampling_flags.hpp"
 #include "cli/token_ids.hpp"
@@ -77,8 +78,8 @@ Result<> detokenize(const TokenizeOptions& o) {
     PB_TRY(const auto ids, read_token_ids(list));
     for (const TokenId id : ids)
         if (static_cast<uint32_t>(id) >= tokenizer->vocab_size())
-            return fail("token " + std::to_string(id) + ", expected 0 to " +
-                        std::to_string(tokenizer->vocab_size() - 1));
+            return invalid("token " + std::to_string(id) + ", expected 0 to " +
+                           std::to_string(tokenizer->vocab_size() - 1));
     const std::string text = tokenizer->decode(ids);
     if (o.json) print({{"prompt", text}});
     else std::cout << text << (isatty(STDOUT_FILENO) ? "\n" : ""); // a file gets the text as it is

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/clock.hpp"
+#include "base/refusals.hpp"
 #include "engine/swap/swap_slot.hpp"
 #include "serve/admin_client.hpp"
 #include "top/quantity.hpp"
@@ -84,7 +85,7 @@ Result<Sample> sample_of(const Source& source, const std::stop_token& stop) {
     PB_TRY(const std::string text, body_of(source, "GET", "/metrics", "", stop));
     out.scrape = metrics::Scrape(text);
     if (!out.scrape.has("patchbay_steps_total"))
-        return fail(source.address.text() + "/metrics has no metrics of an engine (patchbay_steps_total)");
+        return invalid(source.address.text() + "/metrics has no metrics of an engine (patchbay_steps_total)");
     out.at_seconds = seconds_now();
     out.address = source.address.text();
     if (source.routes == Source::Routes::kMetricsOnly) return out;
@@ -98,8 +99,8 @@ Result<Sample> take_sample(const Source& source, std::stop_token stop) {
     const TimeLimit limit(stop, source.answer_limit);
     auto taken = sample_of(source, limit.token());
     if (taken || !limit.over()) return taken;
-    return fail("the engine on " + source.address.text() + " does not answer within " +
-                seconds_text(std::chrono::duration<double>(source.answer_limit).count()));
+    return unavailable("the engine on " + source.address.text() + " does not answer within " +
+                       seconds_text(std::chrono::duration<double>(source.answer_limit).count()));
 }
 
 std::vector<SlotChoice> slot_choices(const Json& status, const Json& plugins) {
@@ -173,7 +174,7 @@ void EngineLink::sample_until(std::stop_token stop) {
         auto taken = sample(stop);
         std::unique_lock lock(mutex_);
         if (taken) news_.sample = *std::move(taken), news_.trouble.reset();
-        else news_.trouble = taken.error();
+        else news_.trouble = taken.failure();
         wakeup_.wake();
         stopped.wait_for(lock, stop, interval_, [] { return false; });
     }

@@ -47,7 +47,7 @@ class EngineLink {
 
     struct News { // since the last call
         std::optional<Sample> sample;
-        std::optional<std::string> trouble;             // why there is no sample
+        std::optional<Failure> trouble;                 // why there is no sample
         std::optional<serve::Json> plugins;             // answer of GET /plugins
         std::optional<Result<std::string>> outcome;     // of an order
     };

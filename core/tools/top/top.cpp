@@ -52,7 +52,7 @@ std::optional<Result<Sample>> next_look(const Wakeup& wakeup, EngineLink& link) 
     while (!was_ended) {
         EngineLink::News news = link.take_news();
         if (news.sample) return *std::move(news.sample);
-        if (news.trouble) return fail(*news.trouble);
+        if (news.trouble) return *news.trouble;
         wait_for_news(wakeup, false, -1);
     }
     return std::nullopt;
@@ -92,7 +92,7 @@ class Live {
     void take_news() {
         EngineLink::News news = link_.take_news();
         if (news.sample) keep(*std::move(news.sample));
-        if (news.trouble) trouble_ = *news.trouble;
+        if (news.trouble) trouble_ = news.trouble->text;
         if (news.outcome)
             screen_.show_answer(*news.outcome ? **news.outcome : news.outcome->error(),
                                 *news.outcome ? Style::kGood : Style::kBad);
@@ -131,7 +131,7 @@ Result<> print_plain(const TopOptions& options, Sample sample, const Wakeup& wak
     history.add(sample.at_seconds, std::move(sample.scrape));
     while (const auto news = next_look(wakeup, link)) {
         const bool once = options.output == TopOptions::Output::kOnce;
-        if (!*news && once) return fail(news->error());
+        if (!*news && once) return news->failure();
         if (*news) {
             sample = *std::move(*news);
             history.add(sample.at_seconds, std::move(sample.scrape));

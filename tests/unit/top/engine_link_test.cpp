@@ -63,7 +63,10 @@ TEST(EngineLink, SaysWhyThereIsNoSampleAndGoesOn) {
         pollfd news{wakeup.fd(), POLLIN, 0};
         ASSERT_EQ(poll(&news, 1, 60'000), 1);
         wakeup.clear();
-        EXPECT_THAT(link.take_news().trouble.value_or(""), HasSubstr("does not answer"));
+        const auto trouble = link.take_news().trouble;
+        ASSERT_TRUE(trouble);
+        EXPECT_THAT(trouble->text, HasSubstr("does not answer"));
+        EXPECT_EQ(trouble->code, StatusCode::kUnavailable);
     }
 }
 
