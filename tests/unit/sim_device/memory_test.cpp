@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
+
+#include "patchbay/sdk/weight_checks.hpp"
 #include "weights.hpp"
 
 namespace patchbay {
@@ -64,14 +67,41 @@ TEST_F(WeightsTest, TakesMemoryUntilReleased) {
     EXPECT_EQ(memory_.free_bytes(), 1000u);
 }
 
-TEST_F(WeightsTest, RefusesShapesAndDtypesThatItCannotCount) {
-    const pb_quant quant{sizeof quant, 32, nullptr, nullptr, nullptr}, groupless{sizeof quant, 0, nullptr, nullptr,
-                                                                                 nullptr};
-    EXPECT_THROW(weights_.prepare(source(0, 20, PB_BF16)), Error);
-    EXPECT_THROW(weights_.prepare(source(int64_t{1} << 30, int64_t{1} << 30, PB_BF16)), Error);
-    EXPECT_THROW(weights_.prepare(source(10, 20, PB_I8)), Error) << "codes without scales";
-    EXPECT_THROW(weights_.prepare(source(10, 20, PB_BF16, &quant)), Error) << "numbers with scales";
-    EXPECT_THROW(weights_.prepare(source(10, 20, PB_I8, &groupless)), Error);
+std::string refusal(const std::function<void()>& f) {
+    try {
+        f();
+    } catch (const Error& e) {
+        return e.what();
+    }
+    return "";
+}
+
+// Each as a device that computes refuses it: a simulation must not run what no other device takes.
+TEST_F(WeightsTest, RefusesWhatOtherDevicesRefuse) {
+    const auto groups = [](uint32_t columns) { return pb_quant{sizeof(pb_quant), columns, nullptr, nullptr, nullptr}; };
+    const auto refused = [&](const pb_weight_source& wrong) {
+        const double number = 0;
+        pb_weight_source with_data = wrong;
+        with_data.data = &number;
+        const std::string why = refusal([&] { weights_.prepare(wrong); });
+        EXPECT_EQ(why, refusal([&] { check_weight(with_data); }));
+        return why;
+    };
+    const pb_quant usual = groups(32), none = groups(0), odd = groups(24);
+    const float offset = 0;
+    pb_quant shifted = usual;
+    shifted.offsets = &offset;
+    pb_weight_source vector = source(1, 32, PB_I8, &usual);
+    vector.role = PB_WEIGHT_VECTOR;
+    EXPECT_EQ(refused(source(0, 20, PB_BF16)), "weight: shape (0, 20)");
+    EXPECT_NE(refused(source(int64_t{1} << 30, int64_t{1} << 30, PB_BF16)), "");
+    EXPECT_EQ(refused(source(10, 20, PB_I8)), "weight: codes of i8 without scales");
+    EXPECT_NE(refused(source(10, 20, PB_F16)), "");
+    EXPECT_NE(refused(source(10, 20, PB_BF16, &usual)), "") << "numbers with scales";
+    EXPECT_EQ(refused(source(10, 20, PB_I8, &none)), "weight: groups of 0, expected 16, 32, 64 or 128");
+    EXPECT_EQ(refused(source(10, 20, PB_I8, &odd)), "weight: groups of 24, expected 16, 32, 64 or 128");
+    EXPECT_NE(refused(source(1, 32, PB_FP8, &shifted)), "");
+    EXPECT_NE(refused(vector), "");
     EXPECT_EQ(memory_.free_bytes(), 1000u);
 }
 

@@ -43,8 +43,6 @@ inline void check_order(const int32_t* order, int64_t cols) {
 }
 
 inline void check_fp8(const pb_weight_source& source) {
-    if (source.quant->offsets || source.quant->order)
-        refuse_weight(PB_INVALID, "fp8 with offsets or an order of columns, expected neither");
     const int64_t scales = source.rows * ((source.cols + source.quant->group - 1) / source.quant->group);
     for (int64_t i = 0; i < scales; ++i)
         if (!(std::abs(source.quant->scales[i]) < kMaxFp8Scale))
@@ -57,7 +55,7 @@ inline void check_fp8(const pb_weight_source& source) {
                                           std::to_string(i / source.cols) + " is NaN");
 }
 
-inline void check_quant(const pb_weight_source& source) {
+inline void check_quant_form(const pb_weight_source& source) {
     const pb_quant& quant = *source.quant;
     if (source.role == PB_WEIGHT_VECTOR || source.uses & uint64_t{1} << PB_WEIGHT_VECTOR)
         refuse_weight(PB_UNSUPPORTED, "a quantised vector, this device takes quantised matrices");
@@ -66,6 +64,12 @@ inline void check_quant(const pb_weight_source& source) {
                                    ", this device takes codes of i8, i4 and fp8");
     if (quant.group != 16 && quant.group != 32 && quant.group != 64 && quant.group != 128)
         refuse_weight(PB_INVALID, "groups of " + std::to_string(quant.group) + ", expected 16, 32, 64 or 128");
+    if (source.dtype == PB_FP8 && (quant.offsets || quant.order))
+        refuse_weight(PB_INVALID, "fp8 with offsets or an order of columns, expected neither");
+}
+
+inline void check_quant_values(const pb_weight_source& source) {
+    const pb_quant& quant = *source.quant;
     if (!quant.scales) refuse_weight(PB_INVALID, "no scales");
     const int64_t groups = (source.cols + quant.group - 1) / quant.group;
     check_finite("scale", quant.scales, source.rows, groups);
@@ -76,8 +80,9 @@ inline void check_quant(const pb_weight_source& source) {
 
 }  // namespace detail
 
-// Throws Error where it is none, or of a kind not taken.
-inline void check_weight(const pb_weight_source& source) {
+// Its role, shape, dtype and groups, as far as they can be known without its data. Throws Error where it is none, or of
+// a kind not taken.
+inline void check_weight_form(const pb_weight_source& source) {
     using detail::refuse_weight;
     if (source.role < PB_WEIGHT_LINEAR || source.role > PB_WEIGHT_VECTOR)
         refuse_weight(PB_INVALID, "unknown role " + std::to_string(source.role));
@@ -85,13 +90,19 @@ inline void check_weight(const pb_weight_source& source) {
         source.cols > detail::kLargestSide ||
         source.rows > detail::kLargestArea / source.cols)
         refuse_weight(PB_INVALID, "shape (" + std::to_string(source.rows) + ", " + std::to_string(source.cols) + ")");
-    if (!source.data) refuse_weight(PB_INVALID, "no data");
-    if (source.quant) return detail::check_quant(source);
+    if (source.quant) return detail::check_quant_form(source);
     if (is_code(source.dtype))
         refuse_weight(PB_INVALID, std::string("codes of ") + dtype_name(source.dtype) + " without scales");
     if (source.dtype != PB_F32 && source.dtype != PB_BF16)
         refuse_weight(PB_UNSUPPORTED, std::string("dtype ") + dtype_name(source.dtype) +
                                    ", this device takes f32 and bf16, and quantised i8, i4 and fp8");
+}
+
+// The same with its data, which a device that computes has.
+inline void check_weight(const pb_weight_source& source) {
+    check_weight_form(source);
+    if (!source.data) detail::refuse_weight(PB_INVALID, "no data");
+    if (source.quant) detail::check_quant_values(source);
 }
 
 }  // namespace patchbay
