@@ -7,8 +7,8 @@
 #include <fstream>
 #include <string_view>
 
-#include "config/check_file.hpp"
 #include "config/load.hpp"
+#include "config/show.hpp"
 #include "host/manifest.hpp"
 
 namespace {

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
-#include "config/check_file.hpp"
 #include "config/plugin_slot.hpp"
+#include "config/show.hpp"
 #include "config/slots.hpp"
 
 namespace patchbay::config {
@@ -123,16 +123,17 @@ std::string json_schema(const std::string& title, const std::vector<KeyInfo>& ke
     return out.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string json_schema(const host::Registry& registry, const std::vector<KeyInfo>& experiment_keys) {
+std::string json_schema(const host::Registry& registry, const std::string& title,
+                        const std::vector<KeyInfo>& further_keys) {
     Json properties{
         {"include",
          {{"description",
            "files that this one is laid over, relative to it; maps merge key by key, anything else is replaced"},
           {"anyOf", {Json{{"type", "string"}}, Json{{"type", "array"}, {"items", {{"type", "string"}}}}}}}}};
     add_top_level(properties, engine_config_table(registry).keys());
-    add_top_level(properties, experiment_keys);
+    add_top_level(properties, further_keys);
     const Json out{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-                   {"title", experiment_keys.empty() ? "Patchbay engine configuration" : "Patchbay experiment"},
+                   {"title", title},
                    {"type", "object"},
                    {"properties", std::move(properties)},
                    {"additionalProperties", false}};

@@ -1,3 +1,5 @@
+#include "config/show.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -5,7 +7,6 @@
 
 #include "base/numbers.hpp"
 #include "base/printable.hpp"
-#include "config/check_file.hpp"
 
 namespace patchbay::config {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "config/check_file.hpp"
+#include "config/show.hpp"
 #include "parallel/address.hpp"
 
 namespace patchbay::execution {

@@ -11,7 +11,8 @@
 #include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
 #include "cli/shown_experiment.hpp"
-#include "config/check_file.hpp"
+#include "config/show.hpp"
+#include "config/slots.hpp"
 #include "execution/model_choice.hpp"
 #include "experiment/missing_inputs.hpp"
 #include "experiment/prepared_variants.hpp"
@@ -27,6 +28,38 @@ struct ConfigOptions {
     std::vector<std::string> plugin_dirs;
     bool json = false, experiment = false;
 };
+
+struct ShownConfig {
+    std::string name; // of a variant; empty: the file as a whole
+    config::Node effective;
+};
+
+struct Checked {
+    std::string summary;              // one line: "3 variants, 5 repeats, 200 requests"
+    std::vector<ShownConfig> configs; // the whole file, then an experiment's variants
+    std::vector<std::string> warnings;
+};
+
+std::string summary_of(const config::EngineConfig& c) {
+    std::string model = std::filesystem::path(c.model.path).filename().string();
+    if (c.model.load_format == config::LoadFormat::kDummy)
+        model = model.empty() ? "dummy weights" : model + " with dummy weights";
+    std::string out = model;
+    for (const config::SlotInfo& slot : config::slots())
+        if (const config::PluginChoice* choice = slot.of(c)) out += ", " + slot.kind + " " + choice->plugin;
+    return out;
+}
+
+Result<Checked> check_engine(const config::Document& document, const host::Registry& registry,
+                             const Explain& explain) {
+    PB_TRY(config::Loaded loaded, config::load_engine_config(document.root, registry));
+    explain(loaded);
+    return Checked{summary_of(loaded.config), {{"", std::move(loaded.effective)}}, std::move(loaded.warnings)};
+}
+
+bool is_experiment(const config::Node& root) {
+    return root.find("workload") || root.find("variants") || root.find("factors");
+}
 
 // Of the engine's keys that the file and its variants have, each once.
 std::string engine_faults(const config::Node& document, const host::Registry& registry) {
@@ -47,8 +80,8 @@ std::string engine_faults(const config::Node& document, const host::Registry& re
 }
 
 // The spec's faults and the engine's, all of them; then each variant as it would run.
-Result<config::Checked> check_experiment(const config::Document& document, const host::Registry& registry,
-                                         const config::Explain& explain) {
+Result<Checked> check_experiment(const config::Document& document, const host::Registry& registry,
+                                 const Explain& explain) {
     auto spec = experiment::spec_from(document.root, experiment::name_of_file(document.files.front().path));
     config::Faults missing;
     experiment::check_inputs(document.root, missing);
@@ -60,7 +93,7 @@ Result<config::Checked> check_experiment(const config::Document& document, const
     auto prepared_or = experiment::prepare_variants(*spec, registry);
     if (!prepared_or || missing.any()) return with_missing(prepared_or ? "" : prepared_or.error());
     experiment::PreparedVariants& prepared = *prepared_or;
-    config::Checked out;
+    Checked out;
     out.summary = std::to_string(prepared.variants.size()) + " variants, baseline " +
                   config::printable(prepared.variants[prepared.baseline].name) + ", " + experiment::repeats_text(*spec);
     out.configs.push_back({"", shown_experiment(*spec, registry, explain)});
@@ -74,13 +107,12 @@ Result<config::Checked> check_experiment(const config::Document& document, const
     return out;
 }
 
-Result<config::Checked> check(const ConfigOptions& o, void (*explain)(config::Loaded&, const host::Registry&)) {
+Result<Checked> check(const ConfigOptions& o, void (*explain)(config::Loaded&, const host::Registry&)) {
     PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     const auto explain_one = [&](config::Loaded& loaded) { explain(loaded, registry); };
-    const auto experiment = [&](const config::Document& d, const host::Registry& r) {
-        return check_experiment(d, r, explain_one);
-    };
-    PB_TRY(auto checked, config::check_file(o.file, registry, experiment, explain_one));
+    PB_TRY(const config::Document document, config::load_document(o.file));
+    const auto check_it = is_experiment(document.root) ? check_experiment : check_engine;
+    PB_TRY(auto checked, check_it(document, registry, explain_one));
     for (const std::string& warning : checked.warnings) print_error("warning", warning);
     return checked;
 }
@@ -96,7 +128,7 @@ Result<> print_effective(const ConfigOptions& o) {
     auto chosen = checked.configs.begin();
     if (!o.variant.empty()) {
         std::vector<std::string> names;
-        for (const config::ShownConfig& c : checked.configs)
+        for (const ShownConfig& c : checked.configs)
             if (!c.name.empty()) names.push_back(c.name);
         chosen = std::find_if(checked.configs.begin(), checked.configs.end(),
                               [&](const auto& c) { return c.name == o.variant; });
@@ -116,8 +148,9 @@ Result<> print_effective(const ConfigOptions& o) {
 
 Result<> print_schema(const ConfigOptions& o) {
     PB_TRY(const auto registry, registry_of(o.plugin_dirs));
-    std::cout << config::json_schema(registry,
-                                     o.experiment ? experiment::experiment_keys() : std::vector<config::KeyInfo>{})
+    std::cout << (o.experiment
+                      ? config::json_schema(registry, "Patchbay experiment", experiment::experiment_keys())
+                      : config::json_schema(registry))
               << '\n';
     return {};
 }

@@ -27,7 +27,7 @@ void add_defaults(Node& map, const std::vector<KeyInfo>& keys) {
 }  // namespace
 
 Node shown_experiment(const experiment::ExperimentSpec& spec, const host::Registry& registry,
-                      const config::Explain& explain) {
+                      const Explain& explain) {
     Node shown = experiment::portable(spec, registry);
     const auto choose = [&](const char* key, const std::string& value, const std::string& reason) {
         if (!spec.document.find(key)) shown.set(key, Node::string(value, config::Origin::automatic(reason)));

@@ -5,7 +5,7 @@
 
 #include "base/refusals.hpp"
 #include "base/words.hpp"
-#include "config/check_file.hpp"
+#include "config/show.hpp"
 #include "experiment/campaign.hpp"
 #include "experiment/capacity.hpp"
 #include "experiment/counted.hpp"

@@ -1,7 +1,7 @@
 #include "scenario/load.hpp"
 
-#include "config/check_file.hpp"
 #include "config/plugin_slot.hpp"
+#include "config/show.hpp"
 #include "scenario/values.hpp"
 #include "scenario/whole_file.hpp"
 

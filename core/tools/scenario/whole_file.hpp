@@ -1,7 +1,7 @@
 // What only a whole scenario file shows: names that do not exist, steps in the wrong place, more than its limits allow.
 // Used by scenario/load.cpp.
 #pragma once
-#include "config/check_file.hpp"
+#include "config/show.hpp"
 #include "scenario/scenario.hpp"
 
 namespace patchbay::scenario {

@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "config/check_file.hpp"
+#include "config/show.hpp"
 #include "unit/config/config_fixture.hpp"
 #include "file_text.hpp"
 #include "paths.hpp"
@@ -69,22 +69,6 @@ TEST_F(Show, json_has_typed_values_and_origins) {
     EXPECT_EQ(j["origins"]["scheduler.first"], "default");
 }
 
-TEST_F(Show, check_sums_a_good_file_up_in_a_line) {
-    write("a.yaml", kBusy);
-    const auto checked = check_file("a.yaml", registry());
-    ASSERT_TRUE(checked) << checked.error();
-    EXPECT_EQ(checked->summary, "model, scheduler sjf, sampler standard, attention paged, device cpu, proposer ngram");
-}
-
-TEST_F(Show, experiments_go_to_their_own_reader) {
-    write("e.yaml", "model: model\nworkload: {}\n");
-    EXPECT_EQ(check_file("e.yaml", registry()).error(), "e.yaml is an experiment, expected an engine configuration");
-    const auto check = [](const Document& d, const host::Registry&) -> Result<Checked> {
-        return Checked{"read " + std::to_string(d.files.size()), {}, {}};
-    };
-    EXPECT_EQ(check_file("e.yaml", registry(), check)->summary, "read 1");
-}
-
 void expect_every_key(const std::vector<KeyInfo>& keys, const json& schema) {
     for (const KeyInfo& key : keys) {
         ASSERT_TRUE(schema["properties"].contains(key.name)) << key.name;
@@ -119,9 +103,10 @@ TEST_F(Show, the_json_schema_names_every_key_and_every_plugins_own) {
     EXPECT_TRUE(found);
 }
 
-TEST_F(Show, the_schema_of_experiments_has_their_keys_besides) {
-    const json schema = json::parse(json_schema(
-        registry(), {{.name = "workload", .type = ValueType::kMap, .description = "what is asked", .required = true}}));
+TEST_F(Show, the_schema_of_a_file_with_further_keys_has_them_besides) {
+    const KeyInfo further{.name = "workload", .type = ValueType::kMap, .description = "what is asked"};
+    const json schema = json::parse(json_schema(registry(), "Patchbay experiment", {further}));
+    EXPECT_EQ(schema["title"], "Patchbay experiment");
     EXPECT_TRUE(schema["properties"].contains("workload"));
     EXPECT_TRUE(schema["properties"].contains("engine"));
 }

@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "config/check_file.hpp"
 #include "config/document.hpp"
+#include "config/show.hpp"
 #include "experiment/matrix.hpp"
 
 namespace patchbay::experiment {

@@ -6,8 +6,8 @@
 
 #include <cmath>
 
-#include "config/check_file.hpp"
 #include "config/load.hpp"
+#include "config/show.hpp"
 #include "engine/engine.hpp"
 #include "execution/load_model.hpp"
 #include "parallel/world.hpp"
