@@ -3,14 +3,27 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.hpp"
 #include "bench/times.hpp"
+#include "engine/engine.hpp"
 #include "engine/simulation.hpp"
 #include "patchbay/sdk/philox.hpp"
+#include "service/run_to_end.hpp"
 
 namespace patchbay::bench {
 namespace {
 
 constexpr uint32_t kVocabSize = 32'000, kWarmUp = 64; // steps
+
+// The host's own time: what the device charges is never waited for.
+class HostClock final : public Clock {
+  public:
+    uint64_t now_ns() const override { return clock_.now_ns(); }
+    void wait_until_ns(uint64_t) override {}
+
+  private:
+    RealClock clock_;
+};
 
 // Until all decode: policies that cut prompts to chunks, with decodes among them, take several steps a prompt.
 uint32_t steps_to_fill(const SchedulerCase& asked) { return 8 * asked.running + kWarmUp; }
@@ -82,40 +95,38 @@ nlohmann::json json_of(const StepTimes& t) {
 
 }  // namespace
 
-Result<std::unique_ptr<DecodingEngine>> DecodingEngine::create(config::EngineConfig config,
-                                                               const host::Registry& registry,
-                                                               const SchedulerCase& asked) {
+Result<std::vector<DecodingStep>> decoding_steps(config::EngineConfig config, const host::Registry& registry,
+                                                 const SchedulerCase& asked) {
     size_engine(config, asked);
-    std::unique_ptr<DecodingEngine> out(new DecodingEngine);
-    PB_TRY(out->engine_, engine::Engine::create(config, registry, out->clock_));
-    PB_CHECK(add(*out->engine_, asked, 0, asked.running));
-    for (uint32_t left = steps_to_fill(asked);; --left) {
-        PB_TRY(const Step step, out->step());
-        if (step.decoding == asked.running) break;
-        if (left == 0)
-            return fail("scheduler '" + config.scheduler.plugin + "' decodes " + std::to_string(step.decoding) +
-                        " sequences at once, expected " + std::to_string(asked.running) +
-                        " (perhaps decodes leave no tokens of its budget for prompts: run fewer)");
-    }
-    PB_CHECK(add(*out->engine_, asked, asked.running, asked.waiting));
-    for (uint32_t i = 0; i < kWarmUp; ++i) {
-        PB_TRY([[maybe_unused]] const Step step, out->step());
-    }
+    HostClock clock;
+    PB_TRY(const auto engine, engine::Engine::create(config, registry, clock));
+    PB_CHECK(add(*engine, asked, 0, asked.running));
+    uint32_t decoding = 0, taken = 0;
+    const auto fills = [&] { return decoding < asked.running && taken <= steps_to_fill(asked); };
+    const auto look = [&](const engine::StepReport& r) {
+        decoding = r.work.decode_tokens;
+        taken += 1;
+    };
+    PB_CHECK(service::run_to_end(*engine, {fills, look}));
+    if (decoding < asked.running)
+        return fail("scheduler '" + config.scheduler.plugin + "' decodes " + std::to_string(decoding) +
+                    " sequences at once, expected " + std::to_string(asked.running) +
+                    " (perhaps decodes leave no tokens of its budget for prompts: run fewer)");
+    PB_CHECK(add(*engine, asked, asked.running, asked.waiting));
+    std::vector<DecodingStep> out;
+    const auto goes_on = [&] { return out.size() < size_t{kWarmUp} + asked.steps; };
+    const auto note = [&](const engine::StepReport& r) { out.push_back({times_of(r), r.work.decode_tokens}); };
+    PB_CHECK(service::run_to_end(*engine, {goes_on, note}));
+    out.erase(out.begin(), out.begin() + kWarmUp);
     return out;
-}
-
-Result<DecodingEngine::Step> DecodingEngine::step() {
-    PB_TRY(const auto report, engine_->step());
-    return Step{times_of(report), report.work.decode_tokens};
 }
 
 Result<SchedulerResult> bench_scheduler(const config::EngineConfig& config, const host::Registry& registry,
                                         const SchedulerCase& asked) {
-    PB_TRY(const auto engine, DecodingEngine::create(config, registry, asked));
+    PB_TRY(const auto decoding, decoding_steps(config, registry, asked));
     SchedulerResult out{asked, {}, {}, 0};
     std::vector<StepTimes> steps;
-    for (uint32_t i = 0; i < asked.steps; ++i) {
-        PB_TRY(const auto step, engine->step());
+    for (const DecodingStep& step : decoding) {
         steps.push_back(step.times);
         out.decoding += static_cast<double>(step.decoding) / asked.steps;
     }

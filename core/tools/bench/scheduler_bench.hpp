@@ -2,26 +2,14 @@
 // the serving engine, with a model and a device that take no time.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "base/clock.hpp"
+#include "base/result.hpp"
 #include "config/engine_config.hpp"
-#include "engine/engine.hpp"
 #include "host/registry.hpp"
 
 namespace patchbay::bench {
-
-// The host's own time: what the device charges is never waited for.
-class HostClock final : public Clock {
-  public:
-    uint64_t now_ns() const override { return clock_.now_ns(); }
-    void wait_until_ns(uint64_t) override {}
-
-  private:
-    RealClock clock_;
-};
 
 struct SchedulerCase {
     uint32_t running = 256, waiting = 0; // sequences that decode in every step, and others that wait
@@ -37,23 +25,14 @@ struct StepTimes { // seconds
     double rest = 0;   // of the step, outside forward pass and sampling: outputs, callbacks, the report
 };
 
-// An engine whose sequences all decode, while others wait.
-class DecodingEngine {
-  public:
-    // Settings of the engine that the case does not fix (block_size, prefix caching, …) are those of `config`.
-    static Result<std::unique_ptr<DecodingEngine>> create(config::EngineConfig config, const host::Registry&,
-                                                          const SchedulerCase&);
-    struct Step {
-        StepTimes times;
-        uint32_t decoding; // sequences; fewer than asked where the policy moves others in
-    };
-    Result<Step> step(); // as often as the case says
-
-  private:
-    DecodingEngine() = default;
-    HostClock clock_;
-    std::unique_ptr<engine::Engine> engine_;
+struct DecodingStep {
+    StepTimes times;
+    uint32_t decoding; // sequences; fewer than asked where the policy moves others in
 };
+// The steps of an engine whose sequences all decode, while others wait: as many as the case says. Settings of the
+// engine that the case does not fix (block_size, prefix caching, …) are those of `config`.
+Result<std::vector<DecodingStep>> decoding_steps(config::EngineConfig config, const host::Registry&,
+                                                 const SchedulerCase&);
 
 struct SchedulerResult {
     SchedulerCase asked;

@@ -19,13 +19,10 @@ void step(benchmark::State& state, const host::Registry& registry, const char* s
     const bench::SchedulerCase asked{.running = static_cast<uint32_t>(state.range(0)),
                                      .waiting = static_cast<uint32_t>(state.range(1)),
                                      .steps = kSteps};
-    const auto engine = bench::DecodingEngine::create(config, registry, asked);
-    if (!engine) return state.SkipWithError(engine.error().c_str());
-    for (auto _ : state) {
-        const auto step = (*engine)->step();
-        if (!step) return state.SkipWithError(step.error().c_str());
-        state.SetIterationTime(step->times.sum);
-    }
+    const auto steps = bench::decoding_steps(config, registry, asked);
+    if (!steps) return state.SkipWithError(steps.error().c_str());
+    auto at = steps->begin();
+    for (auto _ : state) state.SetIterationTime((at++)->times.sum); // kSteps iterations
 }
 
 }  // namespace
