@@ -8,49 +8,68 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
 
 namespace {
 
+using Pair = std::pair<void*, void*>; // a function and its caller
+
 std::atomic<bool> tracing = false;
-std::atomic<size_t> calls = 0;
-std::array<void*, 1 << 18> called;
+std::mutex mutex;
+std::set<Pair> seen;
+std::vector<Pair> called;
+
+thread_local std::array<void*, 1024> frames; // traced functions that this thread is in
+thread_local size_t depth = 0;
+
+// With its arguments; empty: the program does not export its name, as of lambdas.
+std::string signature_of(void* function) {
+    Dl_info info{};
+    if (!function || dladdr(function, &info) == 0 || info.dli_saddr != function) return "";
+    int status = 0;
+    const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status),
+                                                      std::free);
+    return text ? text.get() : info.dli_sname;
+}
+
+void* innermost_with_a_name() {
+    for (size_t i = std::min(depth, frames.size()); i > 0; --i)
+        if (signature_of(frames[i - 1]).starts_with("patchbay::")) return frames[i - 1];
+    return nullptr;
+}
 
 }  // namespace
 
 extern "C" void __cyg_profile_func_enter(void* function, void*) {
-    if (!tracing.load(std::memory_order_relaxed)) return;
-    if (const size_t at = calls.fetch_add(1); at < called.size()) called[at] = function;
+    if (tracing.load(std::memory_order_relaxed)) {
+        const Pair call{function, innermost_with_a_name()};
+        const std::lock_guard lock(mutex);
+        if (seen.insert(call).second) called.push_back(call);
+    }
+    if (depth++ < frames.size()) frames[depth - 1] = function;
 }
-extern "C" void __cyg_profile_func_exit(void*, void*) {}
+extern "C" void __cyg_profile_func_exit(void*, void*) { depth -= depth > 0; }
 
 namespace patchbay::testing {
-namespace {
-
-std::string name_of(void* function) {
-    Dl_info info{};
-    if (dladdr(function, &info) == 0 || !info.dli_sname) return "";
-    int status = 0;
-    const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status),
-                                                      std::free);
-    const std::string name = text ? text.get() : info.dli_sname;
-    return name.substr(0, name.find('('));
-}
-
-}  // namespace
 
 void begin_trace() {
-    calls = 0;
+    const std::lock_guard lock(mutex);
+    seen.clear();
+    called.clear();
     tracing = true;
 }
 
-std::vector<std::string> end_trace() {
+std::vector<Call> end_trace() {
     tracing = false;
-    std::vector<void*> first;
-    for (size_t i = 0; i < std::min(calls.load(), called.size()); ++i)
-        if (std::ranges::find(first, called[i]) == first.end()) first.push_back(called[i]);
-    std::vector<std::string> out;
-    for (void* function : first)
-        if (const std::string name = name_of(function); !name.empty()) out.push_back(name);
+    const std::lock_guard lock(mutex);
+    std::vector<Call> out;
+    for (const auto& [function, caller] : called) {
+        const std::string name = signature_of(function), from = signature_of(caller);
+        if (name.empty()) continue;
+        out.push_back({name.substr(0, name.find('(')), from.substr(0, from.find('(')), name.ends_with(" const")});
+    }
     return out;
 }
 

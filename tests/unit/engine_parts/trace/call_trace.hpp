@@ -5,9 +5,14 @@
 
 namespace patchbay::testing {
 
+struct Call {
+    std::string name;   // without arguments: "patchbay::engine::Intake::add"
+    std::string caller; // the traced function that it was called from; empty: none
+    bool is_const;      // a member function that changes nothing
+};
+
 void begin_trace();
-// Of all threads since begin_trace(): names without arguments, "patchbay::engine::Intake::add"; each once, where it was
-// called first.
-std::vector<std::string> end_trace();
+// Of all threads since begin_trace(): each function once for each caller, where it was called first.
+std::vector<Call> end_trace();
 
 }  // namespace patchbay::testing
