@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -22,6 +23,10 @@ struct FakeDevice {
     uint32_t allocated = 0, released = 0; // weights
     uint32_t graphs = 0, graphs_ever = 0;
     uint64_t copied_bytes = 0;            // to the host
+    uint32_t memories = 0;                // that were allocated and are not freed
+    bool is_full = false;                 // there is no memory for another one
+    std::vector<pb_cost> costs;           // that were charged
+    std::function<void(const pb_weight_source&)> preparing; // sees each weight, and may refuse it
 
     pb_device_info info() const {
         pb_device_info out = sized<pb_device_info>();
@@ -30,8 +35,15 @@ struct FakeDevice {
         out.activation_dtype = PB_F32;
         return out;
     }
-    void* alloc(uint64_t bytes) { return std::calloc(bytes, 1); }
-    void free(void* memory) { std::free(memory); }
+    void* alloc(uint64_t bytes) {
+        if (is_full) throw Error(PB_FAILED, "there is no memory");
+        memories += 1;
+        return std::calloc(bytes, 1);
+    }
+    void free(void* memory) {
+        memories -= 1;
+        std::free(memory);
+    }
     void copy(void* to, const void* from, uint64_t bytes) const { // where nothing is computed there is nothing
         if (computes) std::memcpy(to, from, bytes);
     }
@@ -40,7 +52,8 @@ struct FakeDevice {
         copy(to, from, bytes);
         copied_bytes += bytes;
     }
-    pb_weight* prepare(const pb_weight_source&) {
+    pb_weight* prepare(const pb_weight_source& source) {
+        if (preparing) preparing(source);
         allocated += 1;
         return reinterpret_cast<pb_weight*>(uintptr_t{allocated}); // a number is enough
     }
@@ -73,7 +86,7 @@ struct FakeDevice {
     void graph_launch(pb_graph*) { calls.push_back("graph_launch"); }
     void graph_free(pb_graph*) { graphs -= 1; }
     uint64_t graph_bytes(const pb_graph*) { return 100; }
-    void charge(const pb_cost&) {}
+    void charge(const pb_cost& cost) { costs.push_back(cost); }
     uint64_t charged_ns() { return charged; }
     uint64_t host_ns() { return host; }
 

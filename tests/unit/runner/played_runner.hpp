@@ -1,5 +1,6 @@
 // A ModelRunner over a device, a model and an attention that a test plays, all in this process and without a library.
 #pragma once
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -13,7 +14,8 @@
 
 namespace patchbay::runner::testing {
 
-// Of one layer, over 8 tokens: the logit of token v in a row is 10 times the row's own token, plus v.
+// Over 8 tokens, of one layer unless a test says otherwise: the logit of token v in a row is 10 times the row's own
+// token, plus v.
 struct FakeModel {
     static constexpr const char* kArchitectures[] = {"Fake", nullptr};
     static constexpr uint32_t kVocab = 8, kHidden = 2;
@@ -21,28 +23,33 @@ struct FakeModel {
 
     uint32_t passes = 0;
     std::string fault; // of the next pass
+    std::function<void()> computing; // in each pass
+    std::vector<pb_kv_spec> layers = {layer()};
+    std::vector<pb_weight_spec> weights;
 
-    pb_model_facts load_config(const ModelConfig&) {
-        pb_model_facts out = sized<pb_model_facts>();
-        out.vocab_size = kVocab;
-        out.hidden_size = kHidden;
-        out.layer_count = 1;
-        out.max_position = 64;
-        out.flags = PB_MODEL_GIVES_HIDDEN;
-        return out;
-    }
-    uint32_t weight_count() { return 0; }
-    pb_weight_spec weight(uint32_t) { throw Error(PB_INVALID, "it has none"); }
-    void fill(uint32_t, float*) {}
-    pb_kv_spec kv_spec(uint32_t) {
+    static pb_kv_spec layer() {
         pb_kv_spec out = sized<pb_kv_spec>();
         out.heads = out.kv_heads = 1;
         out.head_dim = 2;
         return out;
     }
+    pb_model_facts load_config(const ModelConfig&) {
+        pb_model_facts out = sized<pb_model_facts>();
+        out.vocab_size = kVocab;
+        out.hidden_size = kHidden;
+        out.layer_count = static_cast<uint32_t>(layers.size());
+        out.max_position = 64;
+        out.flags = PB_MODEL_GIVES_HIDDEN;
+        return out;
+    }
+    uint32_t weight_count() const { return static_cast<uint32_t>(weights.size()); }
+    pb_weight_spec weight(uint32_t index) const { return weights.at(index); }
+    void fill(uint32_t, float*) {}
+    pb_kv_spec kv_spec(uint32_t index) const { return layers.at(index); }
     void forward(const Forward& f) { // where the device's memory is the host's
         if (!fault.empty()) throw Error(PB_FAILED, std::exchange(fault, ""));
         passes += 1;
+        if (computing) computing();
         const auto* const ids = static_cast<const int32_t*>(f.raw.ids.data);
         const auto* const rows = static_cast<const int32_t*>(f.raw.logit_rows.data);
         auto* const logits = static_cast<float*>(f.raw.logits.data);
