@@ -65,12 +65,12 @@ TEST(BeamGroup, DoesNotShareTheNewestTokenWhichIsStillToBeComputed) {
 TEST(BeamGroup, NeedsOfTheFirstWhatItsForksBeginWith) {
     Bench b;
     b.append(0, {10, 11, 12});
-    b.append(1, {10, 11, 20});
-    b.append(2, {10, 30, 31});
+    b.append(1, {10, 30, 31});
+    b.append(2, {10, 11, 20});
     EXPECT_EQ(b.group.needed_from(), UINT32_MAX) << "all have pages";
-    b.made[1]->kv.table.held = 0;
-    EXPECT_EQ(b.group.needed_from(), kPrompt + 2);
     b.made[2]->kv.table.held = 0;
+    EXPECT_EQ(b.group.needed_from(), kPrompt + 2);
+    b.made[1]->kv.table.held = 0;
     EXPECT_EQ(b.group.needed_from(), kPrompt + 1) << "the one that shares least";
     b.made[0]->kv.table.held = 0;
     EXPECT_EQ(b.group.needed_from(), kPrompt + 1) << "its own pages are no one's fork";
