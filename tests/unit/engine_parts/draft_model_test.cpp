@@ -375,7 +375,9 @@ TEST(DraftModel, KnowsWhatNeitherModelHasToCompute) {
     EXPECT_EQ(b.part.computed_by_both(s), 5u);
     b.draft_kv.of(s).computed = 3;
     EXPECT_EQ(b.part.computed_by_both(s), 3u);
-    b.draft_kv.of(s).computed = 9;
+    b.draft_kv.of(s).lost = true;
+    EXPECT_EQ(b.part.computed_by_both(s), 5u) << "it computes no more of it";
+    b.draft_kv.of(s) = {.computed = 9, .ahead = {}, .hidden = {}, .made = {}};
     EXPECT_EQ(b.part.computed_by_both(s), 5u);
     s.computed = kReach + 2;
     b.draft_kv.of(s).computed = kReach;
