@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "text/charsmap.hpp"
+#include "text/detokenizer.hpp"
 #include "text/sentencepiece_tokenizer.hpp"
 #include "text/utf8.hpp"
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "text/byte_alphabet.hpp"
+#include "text/detokenizer.hpp"
 #include "text/tokenizer_json.hpp"
 #include "text/utf8.hpp"
 

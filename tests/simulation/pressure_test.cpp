@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "host/prober.hpp"
 #include "patchbay/sdk/philox.hpp"
 #include "unit/engine/engine_fixture.hpp"
 #include "paths.hpp"

@@ -1,6 +1,7 @@
 #include "simulation/simulation_fixture.hpp"
 
 #include "engine/simulation.hpp"
+#include "host/prober.hpp"
 #include "patchbay/sdk/philox.hpp"
 #include "scenario/scripted_engine.hpp"
 #include "simulation/alone_fixture.hpp"

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "host/private_copy.hpp"
+#include "host/prober.hpp"
 #include "paths.hpp"
 #include "swap/swap_fixture.hpp"
 

@@ -1,5 +1,6 @@
 #include "swap/swap_fixture.hpp"
 
+#include "host/prober.hpp"
 #include "kv/cache_events.hpp"
 #include "paths.hpp"
 

@@ -6,8 +6,10 @@
 
 #include "base/plugin_call.hpp"
 #include "base/printable.hpp"
+#include "engine/facts.hpp"
 #include "engine/impl.hpp"
 #include "engine/load_tokenizer.hpp"
+#include "engine/speculation/draft_load.hpp"
 #include "engine/substitutes.hpp"
 #include "execution/load_model.hpp"
 #include "execution/local_executor.hpp"

@@ -6,8 +6,10 @@
 
 #include "base/printable.hpp"
 #include "config/slots.hpp"
+#include "engine/facts.hpp"
 #include "engine/impl.hpp"
 #include "engine/swap/swap_control.hpp"
+#include "host/registry.hpp"
 
 namespace patchbay::engine {
 

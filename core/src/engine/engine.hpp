@@ -12,14 +12,21 @@
 #include "config/engine_config.hpp"
 #include "engine/facts.hpp"
 #include "engine/request.hpp"
+#include "engine/substitutes.hpp"
 #include "engine/swap/swap_request.hpp"
 #include "engine/swap/swap_slot.hpp"
 #include "engine/view.hpp"
 #include "host/component.hpp"
-#include "host/registry.hpp"
 #include "host/swap.hpp"
 #include "runner/model_work.hpp"
 #include "text/tokenizer.hpp"
+
+namespace patchbay::engine {
+}
+
+namespace patchbay::host {
+class Registry;
+}
 
 namespace patchbay::kv {
 class KvCache;

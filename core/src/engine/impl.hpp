@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "base/thread_pool.hpp"
+#include "engine/facts.hpp"
 #include "engine/pipeline.hpp"
+#include "engine/speculation/draft_model.hpp"
 #include "engine/swap/swap_control.hpp"
 
 namespace patchbay::engine {

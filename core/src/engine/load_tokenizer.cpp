@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/printable.hpp"
+#include "config/engine_config.hpp"
 #include "weights/checkpoint.hpp"
 #include "weights/gguf_tokenizer.hpp"
 

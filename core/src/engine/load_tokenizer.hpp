@@ -5,8 +5,11 @@
 #include <memory>
 
 #include "base/result.hpp"
-#include "config/engine_config.hpp"
 #include "text/tokenizer.hpp"
+
+namespace patchbay::config {
+struct EngineConfig;
+}
 
 namespace patchbay::engine {
 

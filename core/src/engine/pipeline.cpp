@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "engine/facts.hpp"
+#include "engine/speculation/draft_model.hpp"
+
 namespace patchbay::engine {
 
 Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> kv_cache, host::Proposer proposer,

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 
+#include "engine/loop/step_summary.hpp"
 #include "engine/pipeline_parts.hpp"
 #include "kv/kv_cache.hpp"
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/facts.hpp"
+
 namespace patchbay::engine {
 
 CommonParts::CommonParts(const PipelineInputs& in)

@@ -5,10 +5,19 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "engine/loop/in_flight.hpp"
 #include "engine/loop/kv_event_feed.hpp"
+#include "engine/loop/page_copies.hpp"
+#include "engine/loop/step_context.hpp"
 #include "engine/loop/step_loop.hpp"
 #include "engine/placement/kv_policy_port.hpp"
+#include "engine/placement/placement.hpp"
 #include "engine/request/intake.hpp"
+#include "engine/scheduling/admission.hpp"
+#include "engine/scheduling/prefix_hints.hpp"
+#include "engine/scheduling/scheduler_view.hpp"
+#include "engine/speculation/draft_records.hpp"
+#include "engine/speculation/draft_verification.hpp"
 #include "engine/swap/attention_swaps.hpp"
 #include "engine/swap/model_swaps.hpp"
 #include "engine/swap/swap_ports.hpp"
@@ -17,6 +26,8 @@
 #include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
+
+struct EngineFacts;
 
 struct PipelineInputs { // what is loaded, and outlives the pipeline
     const config::EngineConfig& config; // of which a copy stays

@@ -1,7 +1,9 @@
 #include "engine/simulation.hpp"
 
 #include "base/thread_pool.hpp"
+#include "config/engine_config.hpp"
 #include "execution/load_model.hpp"
+#include "host/registry.hpp"
 
 namespace patchbay::engine {
 

@@ -4,9 +4,15 @@
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
-#include "config/engine_config.hpp"
 #include "execution/synthetic_tokens.hpp"
-#include "host/registry.hpp"
+
+namespace patchbay::config {
+struct EngineConfig;
+}
+
+namespace patchbay::host {
+class Registry;
+}
 
 namespace patchbay::engine {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "text/detokenizer.hpp"
+
 namespace patchbay::grammar {
 
 TokenTree::TokenTree(const std::vector<std::string>& bytes_by_id) {

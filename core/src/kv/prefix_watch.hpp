@@ -10,14 +10,9 @@
 #include <vector>
 
 #include "kv/block_pool.hpp"
+#include "kv/cached_prefix.hpp"
 
 namespace patchbay::kv {
-
-struct CachedPrefix {
-    uint32_t tokens = 0;       // leading tokens whose KV is cached
-    uint32_t pages_in_use = 0; // of the pages of these tokens, those that a sequence holds already
-    bool operator==(const CachedPrefix&) const = default;
-};
 
 class PrefixWatch {
   public:

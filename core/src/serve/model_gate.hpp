@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "engine/facts.hpp"
 #include "serve/served_model.hpp"
 
 namespace patchbay::serve {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "text/detokenizer.hpp"
 #include "text/pre_tokenizer.hpp"
 #include "text/tokenizer.hpp"
 

@@ -1,3 +1,4 @@
+#include "text/detokenizer.hpp"
 #include "text/tokenizer.hpp"
 #include "text/utf8.hpp"
 

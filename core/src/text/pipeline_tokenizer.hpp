@@ -8,6 +8,7 @@
 
 #include "text/added_tokens.hpp"
 #include "text/decoder.hpp"
+#include "text/detokenizer.hpp"
 #include "text/normalizer.hpp"
 #include "text/pre_tokenizer.hpp"
 #include "text/subword_model.hpp"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bench/times.hpp"
+#include "engine/facts.hpp"
 #include "engine/simulation.hpp"
 #include "parallel/launch.hpp"
 #include "parallel/world.hpp"

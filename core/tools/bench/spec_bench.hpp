@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "engine/facts.hpp"
 
 namespace patchbay::bench {
 

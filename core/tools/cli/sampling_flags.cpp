@@ -12,6 +12,7 @@
 #include "base/refusals.hpp"
 #include "cli/flag_checks.hpp"
 #include "engine/request/parameters.hpp"
+#include "text/tokenizer.hpp"
 
 namespace patchbay::cli {
 namespace {

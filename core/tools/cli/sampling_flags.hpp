@@ -7,6 +7,7 @@
 
 #include "base/result.hpp"
 #include "engine/request.hpp"
+#include "text/tokenizer.hpp"
 
 namespace patchbay::cli {
 

@@ -18,6 +18,7 @@
 #include "experiment/quality.hpp"
 #include "experiment/run_wire.hpp"
 #include "experiment/spec_load.hpp"
+#include "host/prober.hpp"
 
 namespace patchbay::experiment {
 namespace {

@@ -16,6 +16,7 @@
 #include "experiment/portable_spec.hpp"
 #include "experiment/results_resume.hpp"
 #include "experiment/results_store.hpp"
+#include "host/prober.hpp"
 #include "parallel/world.hpp"
 
 namespace patchbay::experiment {

@@ -12,6 +12,7 @@
 #include "experiment/prepared_variants.hpp"
 #include "experiment/results_store.hpp"
 #include "experiment/spec.hpp"
+#include "host/probe.hpp"
 #include "host/registry.hpp"
 #include "metrics/catalogue.hpp"
 

@@ -9,6 +9,7 @@
 #include "config/table.hpp"
 #include "engine/swap/swap_control.hpp"
 #include "engine/swap/together.hpp"
+#include "host/prober.hpp"
 #include "host/swap_line.hpp"
 #include "weights/loader.hpp"
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "conformance/run.hpp"
+#include "host/prober.hpp"
 #include "host/registry.hpp"
 #include "patchbay/testing/sampler.hpp"
 #include "patchbay/testing/scheduler.hpp"

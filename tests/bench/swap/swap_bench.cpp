@@ -7,6 +7,7 @@
 #include <ctime>
 #include <memory>
 
+#include "engine/loop/step_context.hpp"
 #include "engine/placement/kv_policy_port.hpp"
 #include "engine/swap/swaps.hpp"
 #include "swap/swap_fixture.hpp"

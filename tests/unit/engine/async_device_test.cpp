@@ -4,6 +4,8 @@
 
 #include <numeric>
 
+#include "host/probe.hpp"
+#include "host/prober.hpp"
 #include "unit/engine/engine_fixture.hpp"
 #include "paths.hpp"
 

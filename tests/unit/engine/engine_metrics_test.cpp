@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/facts.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
 namespace patchbay::engine {

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "engine/facts.hpp"
 #include "unit/engine/engine_fixture.hpp"
 #include "unit/engine/recorded_rows.hpp"
 

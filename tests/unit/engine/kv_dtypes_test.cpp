@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "engine/facts.hpp"
 #include "unit/engine/draft_fixture.hpp"
 
 namespace patchbay::engine::testing {

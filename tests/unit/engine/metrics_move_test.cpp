@@ -4,6 +4,8 @@
 #include <set>
 
 #include "engine/metrics/engine_metrics.hpp"
+#include "host/probe.hpp"
+#include "host/prober.hpp"
 #include "parallel/world.hpp"
 #include "unit/engine/engine_fixture.hpp"
 #include "paths.hpp"

@@ -2,6 +2,8 @@
 // samplers that do not have them.
 #include <gmock/gmock.h>
 
+#include "host/probe.hpp"
+#include "host/prober.hpp"
 #include "unit/engine/engine_fixture.hpp"
 #include "paths.hpp"
 

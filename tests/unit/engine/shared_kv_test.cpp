@@ -3,6 +3,8 @@
 
 #include "unit/engine/engine_fixture.hpp"
 
+#include "engine/facts.hpp"
+
 namespace patchbay::engine::testing {
 namespace {
 

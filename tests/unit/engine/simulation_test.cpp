@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/facts.hpp"
 #include "engine/simulation.hpp"
 #include "scenario/scripted_engine.hpp"
 #include "unit/engine/engine_fixture.hpp"

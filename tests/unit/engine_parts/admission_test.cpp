@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "kv/prefix_cache.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
 namespace patchbay::engine::testing {

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include "config/engine_config.hpp"
+#include "engine/facts.hpp"
 #include "engine/swap/swaps.hpp"
 #include "unit/engine_parts/step_neighbours.hpp"
 

@@ -5,8 +5,15 @@
 #include <utility>
 #include <vector>
 
+#include "engine/loop/aborts.hpp"
+#include "engine/loop/in_flight.hpp"
 #include "engine/loop/lifecycle.hpp"
+#include "engine/speculation/draft_feedback.hpp"
 #include "unit/engine_parts/neighbours.hpp"
+
+namespace patchbay::kv {
+class KvCache;
+}
 
 namespace patchbay::engine::testing {
 

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/sampling/sampler_port.hpp"
 #include "unit/engine_parts/commit_neighbours.hpp"
 
 namespace patchbay::engine::testing {

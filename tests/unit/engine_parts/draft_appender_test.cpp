@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "engine/speculation/draft_records.hpp"
+#include "engine/speculation/draft_verification.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
 namespace patchbay::engine::testing {

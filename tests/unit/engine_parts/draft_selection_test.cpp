@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "config/engine_config.hpp"
+#include "engine/loop/aborts.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
 namespace patchbay::engine::testing {

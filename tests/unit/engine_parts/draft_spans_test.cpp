@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/speculation/draft_kv.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
 namespace patchbay::engine::testing {

@@ -5,6 +5,9 @@
 
 #include <cmath>
 
+#include "engine/sampling/sample_rows.hpp"
+#include "engine/sampling/step_samples.hpp"
+#include "engine/speculation/draft_records.hpp"
 #include "unit/engine_parts/fake_policies.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <stdexcept>
 
+#include "engine/sampling/sampler_port.hpp"
 #include "unit/engine_parts/commit_neighbours.hpp"
 
 namespace patchbay::engine::testing {

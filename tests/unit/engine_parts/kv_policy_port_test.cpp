@@ -5,6 +5,8 @@
 
 #include <numeric>
 
+#include "engine/loop/step_context.hpp"
+#include "engine/step_report.hpp"
 #include "patchbay/sdk/kv_policy.hpp"
 #include "unit/engine_parts/fake_policies.hpp"
 #include "unit/host/slot_steps.hpp"

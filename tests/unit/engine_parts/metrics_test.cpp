@@ -1,6 +1,7 @@
 // Each part of EngineMetrics alone.
 #include <gmock/gmock.h>
 
+#include "engine/facts.hpp"
 #include "engine/metrics/draft_metrics.hpp"
 #include "engine/metrics/grammar_metrics.hpp"
 #include "engine/metrics/graph_metrics.hpp"

@@ -3,7 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/facts.hpp"
+#include "engine/placement/recomputation.hpp"
 #include "engine/swap/swaps.hpp"
+#include "execution/model_exchange.hpp"
 #include "unit/engine_parts/step_neighbours.hpp"
 #include "unit/engine_parts/built_plugins.hpp"
 

@@ -6,13 +6,26 @@
 #include <utility>
 #include <vector>
 
+#include "config/engine_config.hpp"
+#include "engine/groups/siblings.hpp"
+#include "engine/loop/step_context.hpp"
 #include "engine/placement/preemption.hpp"
 #include "engine/output/pooling.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/sampling/token_rules.hpp"
+#include "engine/scheduling/admission.hpp"
+#include "engine/scheduling/prefix_hints.hpp"
+#include "engine/scheduling/scheduler_port.hpp"
 #include "engine/speculation/branches.hpp"
+#include "engine/speculation/draft_records.hpp"
+#include "engine/swap/swap_journal.hpp"
+#include "kv/kv_cache.hpp"
 #include "unit/engine_parts/fake_policies.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
+
+namespace patchbay::engine {
+struct StepReport;
+}
 
 namespace patchbay::engine::testing {
 

@@ -5,7 +5,9 @@
 
 #include <random>
 
+#include "engine/loop/step_context.hpp"
 #include "engine/output/repetition.hpp"
+#include "engine/sampling/step_samples.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
 namespace patchbay::engine::testing {

@@ -11,6 +11,11 @@
 #include "engine/request/validation.hpp"
 #include "execution/executor.hpp"
 
+namespace patchbay::execution {
+class AttentionExchange;
+class ModelExchange;
+}
+
 namespace patchbay::engine::testing {
 
 inline std::unique_ptr<Sequence> sequence(RequestId id, uint32_t prompt_tokens, SamplingParams sampling = {}) {

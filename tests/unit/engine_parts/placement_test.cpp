@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "engine/placement/pressure.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 #include "unit/engine_parts/page_memory.hpp"
 

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/scheduling/scheduler_view.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 #include "unit/host/slot_steps.hpp"
 

@@ -5,6 +5,8 @@
 
 #include <random>
 
+#include "config/engine_config.hpp"
+#include "engine/placement/placed.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
 namespace patchbay::engine::testing {

@@ -3,7 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/loop/batch_builder.hpp"
+#include "engine/loop/page_copies.hpp"
 #include "engine/speculation/draft_model_offer.hpp"
+#include "engine/speculation/draft_verification.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 #include "unit/host/slot_steps.hpp"
 

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/facts.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
 namespace patchbay::engine::testing {

@@ -3,6 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/loop/step_context.hpp"
+#include "engine/sampling/sample_rows.hpp"
+#include "engine/sampling/step_samples.hpp"
+#include "engine/swap/swap_journal.hpp"
 #include "unit/engine_parts/fake_policies.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 #include "unit/host/slot_steps.hpp"

@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "engine/scheduling/scheduler_view.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 #include "unit/host/slot_steps.hpp"
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kv/kv_cache.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
 namespace patchbay::engine::testing {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 
 #include "engine/metrics/rank_metrics.hpp"
+#include "engine/step_report.hpp"
+#include "host/swap_record.hpp"
 
 namespace patchbay::engine {
 namespace {

@@ -6,6 +6,10 @@
 
 #include <map>
 
+#include "engine/loop/page_copies.hpp"
+#include "engine/loop/step_observer.hpp"
+#include "engine/speculation/proposals.hpp"
+#include "engine/swap/swaps.hpp"
 #include "unit/engine_parts/step_neighbours.hpp"
 
 namespace patchbay::engine::testing {

@@ -4,8 +4,12 @@
 #include <utility>
 
 #include "engine/loop/passes.hpp"
+#include "engine/loop/step_summary.hpp"
 #include "engine/placement/placement.hpp"
+#include "engine/sampling/sampler_port.hpp"
+#include "engine/sampling/structured_output.hpp"
 #include "engine/scheduling/scheduler_view.hpp"
+#include "engine/speculation/draft_verification.hpp"
 #include "engine/swap/swap_port.hpp"
 #include "unit/engine_parts/commit_neighbours.hpp"
 

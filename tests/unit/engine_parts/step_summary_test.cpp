@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/placement/pressure.hpp"
+#include "engine/sampling/structured_output.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
 namespace patchbay::engine::testing {

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/facts.hpp"
+#include "engine/placement/recomputation.hpp"
 #include "unit/engine_parts/step_neighbours.hpp"
 #include "unit/engine_parts/built_plugins.hpp"
 

@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/loop/page_copies.hpp"
 #include "engine/swap/swaps.hpp"
+#include "engine/view.hpp"
 #include "patchbay/sdk/kv_policy.hpp"
 #include "unit/engine_parts/step_neighbours.hpp"
 

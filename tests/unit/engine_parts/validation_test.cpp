@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "engine/request/sampling_ranges.hpp"
+
 namespace patchbay::engine::testing {
 namespace {
 

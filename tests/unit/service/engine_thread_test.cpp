@@ -5,6 +5,8 @@
 #include <atomic>
 #include <future>
 
+#include "host/probe.hpp"
+#include "host/prober.hpp"
 #include "paths.hpp"
 #include "unit/engine/on_end.hpp"
 #include "unit/service/service_fixture.hpp"

@@ -7,6 +7,8 @@
 #include <future>
 #include <thread>
 
+#include "host/probe.hpp"
+#include "host/prober.hpp"
 #include "paths.hpp"
 #include "unit/service/service_fixture.hpp"
 

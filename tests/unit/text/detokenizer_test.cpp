@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "text/detokenizer.hpp"
 #include "text/utf8.hpp"
 #include "unit/text/byte_tokenizer_fixture.hpp"
 

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "text/characters.hpp"
+#include "text/detokenizer.hpp"
 #include "text/sentencepiece_tokenizer.hpp"
 #include "text/tokenizer_json.hpp"
 #include "file_text.hpp"

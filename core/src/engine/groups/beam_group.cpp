@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/request/sequence.hpp"
+
 namespace patchbay::engine {
 
 uint32_t BeamGroup::shared_with_first(size_t beam) const {

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "engine/groups/beam_search.hpp"
-#include "engine/request/sequence.hpp"
 
 namespace patchbay::engine {
+
+struct Sequence;
 
 struct BeamGroup {
     BeamSearch search;

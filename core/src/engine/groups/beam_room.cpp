@@ -4,6 +4,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "config/engine_config.hpp"
+#include "engine/speculation/draft_kv.hpp"
+#include "kv/kv_cache.hpp"
+
 namespace patchbay::engine {
 namespace {
 

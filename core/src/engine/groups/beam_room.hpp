@@ -5,14 +5,21 @@
 #include <span>
 #include <vector>
 
-#include "config/engine_config.hpp"
 #include "engine/groups/beam_group.hpp"
 #include "engine/groups/beam_pages.hpp"
 #include "engine/request/sequences.hpp"
-#include "engine/speculation/draft_kv.hpp"
-#include "kv/kv_cache.hpp"
+
+namespace patchbay::config {
+struct EngineSettings;
+}
+
+namespace patchbay::kv {
+class KvCache;
+}
 
 namespace patchbay::engine {
+
+class DraftKvTable;
 
 class BeamRoom {
   public:

@@ -11,6 +11,7 @@
 
 #include "engine/request.hpp"
 #include "engine/output/stop_matcher.hpp"
+#include "text/detokenizer.hpp"
 
 namespace patchbay::engine {
 

@@ -4,8 +4,12 @@
 #include <utility>
 
 #include "base/refusals.hpp"
+#include "config/engine_config.hpp"
 #include "config/step_limits.hpp"
+#include "engine/loop/step_context.hpp"
+#include "engine/placement/placed.hpp"
 #include "engine/request/parameters.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 namespace {

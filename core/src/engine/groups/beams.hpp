@@ -7,18 +7,26 @@
 #include <optional>
 #include <vector>
 
-#include "config/engine_config.hpp"
 #include "engine/groups/beam_group.hpp"
 #include "engine/groups/beam_room.hpp"
 #include "engine/groups/beam_search.hpp"
-#include "engine/loop/step_context.hpp"
-#include "engine/placement/placed.hpp"
+#include "engine/output/outputs.hpp"
 #include "engine/request/sequences.hpp"
 #include "engine/sampling/step_samples.hpp"
 #include "engine/speculation/draft_kv.hpp"
-#include "kv/kv_cache.hpp"
+
+namespace patchbay::config {
+struct EngineSettings;
+}
+
+namespace patchbay::kv {
+class KvCache;
+}
 
 namespace patchbay::engine {
+
+struct Placed;
+struct StepContext;
 
 struct BeamLimits {
     const std::vector<TokenId>& eos;

@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "engine/output/outputs.hpp"
+
 namespace patchbay::engine {
 namespace {
 
@@ -14,7 +16,7 @@ void append(std::vector<T>& to, const std::vector<T>& from) {
     to.insert(to.end(), from.begin(), from.end());
 }
 
-struct Outputs {
+struct OutputsSoFar {
     std::vector<RequestOutput> all;
     size_t unfinished;
     std::vector<TokenLogprobs> prompt_logprobs;
@@ -40,7 +42,7 @@ void take(RequestOutput& whole, const RequestOutput& delta) {
 
 std::function<void(const RequestOutput&)> best_of(uint32_t n, uint32_t made,
                                                   std::function<void(const RequestOutput&)> on_output) {
-    auto kept = std::make_shared<Outputs>(Outputs{std::vector<RequestOutput>(made), made, {}});
+    auto kept = std::make_shared<OutputsSoFar>(OutputsSoFar{std::vector<RequestOutput>(made), made, {}});
     return [n, kept, tell = std::move(on_output)](const RequestOutput& delta) {
         append(kept->prompt_logprobs, delta.prompt_logprobs);
         take(kept->all.at(delta.index), delta);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <iterator>
 
+#include "engine/request/sequence.hpp"
+#include "kv/kv_cache.hpp"
+
 namespace patchbay::engine {
 
 void Siblings::add(std::vector<Sequence*> all) {

@@ -6,10 +6,16 @@
 #include <unordered_set>
 #include <vector>
 
+#include "engine/request/ids.hpp"
 #include "engine/request/sequence.hpp"
-#include "kv/kv_cache.hpp"
+
+namespace patchbay::kv {
+class KvCache;
+}
 
 namespace patchbay::engine {
+
+struct Sequence;
 
 class Siblings {
   public:

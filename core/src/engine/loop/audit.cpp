@@ -4,6 +4,7 @@
 
 #include "base/refusals.hpp"
 #include "engine/impl.hpp"
+#include "engine/loop/in_flight.hpp"
 
 namespace patchbay::engine {
 

@@ -1,5 +1,10 @@
 #include "engine/loop/batch_builder.hpp"
 
+#include "engine/loop/step_context.hpp"
+#include "engine/speculation/draft_kv.hpp"
+#include "engine/step_report.hpp"
+#include "kv/kv_cache.hpp"
+
 namespace patchbay::engine {
 
 void BatchBuilder::build(std::span<Placed> step) {

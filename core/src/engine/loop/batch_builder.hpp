@@ -6,9 +6,15 @@
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/speculation/branches.hpp"
 #include "execution/executor.hpp"
-#include "kv/kv_cache.hpp"
+
+namespace patchbay::kv {
+class KvCache;
+}
 
 namespace patchbay::engine {
+
+class DraftKvTable;
+struct StepContext;
 
 class BatchBuilder {
   public:

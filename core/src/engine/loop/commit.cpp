@@ -3,6 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/groups/siblings.hpp"
+#include "engine/loop/aborts.hpp"
+#include "engine/loop/in_flight.hpp"
+#include "engine/loop/lifecycle.hpp"
+#include "engine/loop/step_context.hpp"
+#include "engine/sampling/prompt_logprobs.hpp"
+#include "engine/sampling/sampler_port.hpp"
+#include "engine/speculation/branches.hpp"
+#include "engine/speculation/draft_feedback.hpp"
+#include "engine/step_report.hpp"
+
 namespace patchbay::engine {
 
 void Commit::commit(std::span<const Placed> step, const StepSamples& samples, std::span<const float> hidden) {

@@ -3,11 +3,26 @@
 #include <memory>
 #include <vector>
 
-#include "engine/loop/lifecycle.hpp"
-#include "engine/sampling/sampler_port.hpp"
-#include "engine/speculation/branches.hpp"
+#include "engine/placement/placed.hpp"
 
 namespace patchbay::engine {
+
+class Aborts;
+class BeamSearches;
+class Branches;
+class Constraints;
+class DraftFeedback;
+class InFlightSteps;
+class Lifecycle;
+class Outputs;
+class Pooling;
+class PromptLogprobs;
+class SamplerPort;
+struct Sequence;
+class Sequences;
+class Siblings;
+struct StepContext;
+struct StepSamples;
 
 class Commit {
   public:

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "kv/kv_cache.hpp"
+
 namespace patchbay::engine {
 
 void InFlightSteps::push(InFlightStep step) {

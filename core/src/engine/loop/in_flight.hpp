@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "engine/placement/placed.hpp"
-#include "kv/kv_cache.hpp"
+
+namespace patchbay::kv {
+class KvCache;
+}
 
 namespace patchbay::engine {
 

@@ -10,6 +10,8 @@
 
 namespace patchbay::engine {
 
+struct StepReport;
+
 class KvEventFeed final : public StepObserver {
   public:
     using Listener = std::function<void(std::span<const kv::CacheEvent>, uint64_t now_ns)>;

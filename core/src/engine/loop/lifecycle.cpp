@@ -5,7 +5,19 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.hpp"
+#include "engine/groups/siblings.hpp"
+#include "engine/loop/aborts.hpp"
+#include "engine/loop/in_flight.hpp"
+#include "engine/loop/step_context.hpp"
 #include "engine/loop/step_failure.hpp"
+#include "engine/sampling/prompt_logprobs.hpp"
+#include "engine/sampling/row_constraint.hpp"
+#include "engine/scheduling/admission.hpp"
+#include "engine/scheduling/prefix_hints.hpp"
+#include "engine/scheduling/scheduler_port.hpp"
+#include "engine/speculation/draft_feedback.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 

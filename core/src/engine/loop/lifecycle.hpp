@@ -3,18 +3,29 @@
 #include <string>
 
 #include "engine/groups/beams.hpp"
-#include "engine/groups/siblings.hpp"
-#include "engine/loop/aborts.hpp"
-#include "engine/loop/in_flight.hpp"
 #include "engine/output/outputs.hpp"
 #include "engine/output/pooling.hpp"
-#include "engine/sampling/prompt_logprobs.hpp"
-#include "engine/sampling/row_constraint.hpp"
-#include "engine/scheduling/admission.hpp"
-#include "engine/speculation/draft_feedback.hpp"
-#include "kv/kv_cache.hpp"
+
+namespace patchbay::kv {
+class KvCache;
+}
+
+namespace patchbay {
+class Clock;
+}
 
 namespace patchbay::engine {
+
+class Aborts;
+class Admission;
+class Constraints;
+class DraftFeedback;
+class InFlightSteps;
+class PrefixHints;
+class PromptLogprobs;
+class SchedulerPort;
+class Siblings;
+struct StepContext;
 
 class Lifecycle {
   public:

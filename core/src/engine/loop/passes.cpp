@@ -3,6 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/loop/in_flight.hpp"
+#include "engine/loop/step_context.hpp"
+#include "engine/loop/step_summary.hpp"
+#include "engine/speculation/draft_verification.hpp"
+#include "engine/step_report.hpp"
+#include "kv/kv_cache.hpp"
+
 namespace patchbay::engine {
 
 Result<> Passes::submit(std::span<Placed> placed, const Way& way) {

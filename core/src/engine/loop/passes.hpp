@@ -6,13 +6,23 @@
 
 #include "engine/loop/batch_builder.hpp"
 #include "engine/loop/commit.hpp"
+#include "engine/loop/in_flight.hpp"
 #include "engine/loop/phase_timer.hpp"
-#include "engine/loop/step_summary.hpp"
 #include "engine/placement/preemption.hpp"
-#include "engine/speculation/draft_verification.hpp"
-#include "kv/kv_cache.hpp"
+#include "engine/sampling/sampler_port.hpp"
+
+namespace patchbay::kv {
+class KvCache;
+}
 
 namespace patchbay::engine {
+
+class DraftVerification;
+struct InFlightStep;
+class InFlightSteps;
+class SamplerPort;
+struct StepContext;
+class StepSummary;
 
 class Passes {
   public:

@@ -6,6 +6,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "engine/loop/step_context.hpp"
+#include "engine/step_report.hpp"
 
 namespace patchbay::engine {
 

@@ -2,6 +2,9 @@
 
 #include <string>
 
+#include "base/clock.hpp"
+#include "engine/request/sequences.hpp"
+
 namespace patchbay::engine {
 
 void Progress::wait_if_idle() {

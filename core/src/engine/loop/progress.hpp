@@ -3,12 +3,16 @@
 #pragma once
 #include <cstdint>
 
-#include "base/clock.hpp"
 #include "base/result.hpp"
-#include "engine/request/sequences.hpp"
 #include "engine/scheduling/scheduler_port.hpp"
 
+namespace patchbay {
+class Clock;
+}
+
 namespace patchbay::engine {
+
+class Sequences;
 
 class Progress {
   public:

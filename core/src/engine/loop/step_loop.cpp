@@ -4,6 +4,14 @@
 #include <utility>
 
 #include "base/plugin_call.hpp"
+#include "engine/loop/page_copies.hpp"
+#include "engine/loop/step_context.hpp"
+#include "engine/loop/step_observer.hpp"
+#include "engine/loop/step_summary.hpp"
+#include "engine/placement/placement.hpp"
+#include "engine/scheduling/admission.hpp"
+#include "engine/speculation/proposals.hpp"
+#include "engine/swap/swaps.hpp"
 
 namespace patchbay::engine {
 

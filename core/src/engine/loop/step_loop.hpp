@@ -3,16 +3,22 @@
 #pragma once
 #include <vector>
 
-#include "engine/loop/page_copies.hpp"
 #include "engine/loop/passes.hpp"
 #include "engine/loop/progress.hpp"
-#include "engine/loop/step_observer.hpp"
 #include "engine/loop/step_recovery.hpp"
-#include "engine/placement/placement.hpp"
-#include "engine/speculation/proposals.hpp"
+#include "engine/swap/swaps.hpp"
 #include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
+
+class Admission;
+class PageCopies;
+class Placement;
+class Proposals;
+struct StepContext;
+class StepObserver;
+class StepSummary;
+class Swaps;
 
 class StepLoop {
   public:

@@ -3,10 +3,11 @@
 #include <span>
 
 #include "engine/placement/placed.hpp"
-#include "engine/scheduling/step_plan.hpp"
-#include "engine/step_report.hpp"
 
 namespace patchbay::engine {
+
+struct StepPlan;
+struct StepReport;
 
 class StepObserver {
   public:

@@ -1,5 +1,9 @@
 #include "engine/loop/step_recovery.hpp"
 
+#include "engine/loop/passes.hpp"
+#include "engine/speculation/branches.hpp"
+#include "engine/swap/swaps.hpp"
+
 namespace patchbay::engine {
 
 Result<> StepRecovery::or_recovered(const Result<>& done) {

@@ -4,11 +4,12 @@
 
 #include "base/result.hpp"
 #include "engine/loop/lifecycle.hpp"
-#include "engine/loop/passes.hpp"
-#include "engine/speculation/branches.hpp"
-#include "engine/swap/swaps.hpp"
 
 namespace patchbay::engine {
+
+class Branches;
+class Passes;
+class Swaps;
 
 class StepRecovery {
   public:

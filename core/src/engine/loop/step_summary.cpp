@@ -3,6 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/loop/step_context.hpp"
+#include "engine/placement/preemption.hpp"
+#include "engine/placement/pressure.hpp"
+#include "engine/sampling/structured_output.hpp"
+#include "kv/kv_cache.hpp"
+
 namespace patchbay::engine {
 
 void StepSummary::note_pass() {

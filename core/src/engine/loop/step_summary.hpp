@@ -1,13 +1,22 @@
 // What a step leaves of queues and pages, for metrics and records. Costs O(what runs).
 #pragma once
 #include "base/clock.hpp"
-#include "engine/loop/step_context.hpp"
-#include "engine/placement/preemption.hpp"
-#include "engine/placement/pressure.hpp"
-#include "engine/sampling/structured_output.hpp"
-#include "kv/kv_cache.hpp"
+
+namespace patchbay::kv {
+class KvCache;
+}
+
+namespace patchbay::execution {
+class Executor;
+}
 
 namespace patchbay::engine {
+
+class Preemption;
+class PressureMonitor;
+class Sequences;
+struct StepContext;
+class StructuredOutput;
 
 class StepSummary {
   public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/facts.hpp"
 #include "engine/metrics/draft_metrics.hpp"
 #include "engine/metrics/grammar_metrics.hpp"
 #include "engine/metrics/graph_metrics.hpp"

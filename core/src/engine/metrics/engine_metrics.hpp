@@ -10,6 +10,8 @@
 
 namespace patchbay::engine {
 
+struct EngineFacts;
+
 class EngineMetrics final : public StepObserver {
   public:
     EngineMetrics(metrics::Metrics&, const EngineFacts&, const std::string& version);

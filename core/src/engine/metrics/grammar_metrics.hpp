@@ -1,9 +1,10 @@
 // Metrics of grammars: compiled, found compiled, refused, and the masks made of them. Part of EngineMetrics.
 #pragma once
-#include "engine/step_report.hpp"
 #include "metrics/catalogue.hpp"
 
 namespace patchbay::engine {
+
+struct GrammarReport;
 
 class GrammarMetrics {
   public:

@@ -2,7 +2,9 @@
 
 #include <string>
 
+#include "engine/facts.hpp"
 #include "engine/metrics/seconds.hpp"
+#include "engine/step_report.hpp"
 
 namespace patchbay::engine {
 

@@ -5,11 +5,12 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/facts.hpp"
-#include "engine/step_report.hpp"
 #include "metrics/catalogue.hpp"
 
 namespace patchbay::engine {
+
+struct GraphFacts;
+struct GraphReport;
 
 class GraphMetrics {
   public:

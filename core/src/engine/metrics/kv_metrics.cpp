@@ -1,6 +1,8 @@
 #include "engine/metrics/kv_metrics.hpp"
 
+#include "engine/facts.hpp"
 #include "engine/metrics/seconds.hpp"
+#include "engine/step_report.hpp"
 
 namespace patchbay::engine {
 namespace {

@@ -2,11 +2,13 @@
 #pragma once
 #include <array>
 
-#include "engine/facts.hpp"
-#include "engine/step_report.hpp"
+#include "kv/groups.hpp"
 #include "metrics/catalogue.hpp"
 
 namespace patchbay::engine {
+
+struct KvFacts;
+struct KvReport;
 
 class KvMetrics {
   public:

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "engine/facts.hpp"
+
 namespace patchbay::engine {
 namespace {
 

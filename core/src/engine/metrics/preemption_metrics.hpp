@@ -2,11 +2,12 @@
 #pragma once
 #include <array>
 
-#include "engine/facts.hpp"
 #include "engine/step_report.hpp"
 #include "metrics/catalogue.hpp"
 
 namespace patchbay::engine {
+
+struct KvFacts;
 
 class PreemptionMetrics {
   public:

@@ -1,6 +1,7 @@
 #include "engine/metrics/queue_metrics.hpp"
 
 #include "engine/metrics/seconds.hpp"
+#include "engine/step_report.hpp"
 
 namespace patchbay::engine {
 

@@ -1,9 +1,10 @@
 // Metrics of the queues: who waits, who runs. Part of EngineMetrics.
 #pragma once
-#include "engine/step_report.hpp"
 #include "metrics/catalogue.hpp"
 
 namespace patchbay::engine {
+
+struct QueueReport;
 
 class QueueMetrics {
   public:

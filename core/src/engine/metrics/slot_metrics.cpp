@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "engine/metrics/seconds.hpp"
+#include "engine/step_report.hpp"
 #include "engine/swap/swap_slot.hpp"
 
 namespace patchbay::engine {

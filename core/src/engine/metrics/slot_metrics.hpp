@@ -7,10 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "engine/step_report.hpp"
+#include "host/identity.hpp"
 #include "metrics/catalogue.hpp"
 
+namespace patchbay::host {
+struct SwapRecord;
+}
+
 namespace patchbay::engine {
+
+struct StepReport;
 
 class SlotMetrics {
   public:

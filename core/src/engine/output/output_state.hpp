@@ -3,7 +3,8 @@
 #include <memory>
 
 #include "engine/output/stop_matcher.hpp"
-#include "engine/request.hpp"
+#include "engine/request/output.hpp"
+#include "text/detokenizer.hpp"
 
 namespace patchbay::engine {
 

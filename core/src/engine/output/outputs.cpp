@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/loop/step_context.hpp"
 #include "engine/output/repetition.hpp"
+#include "engine/request/sequence.hpp"
+#include "engine/sampling/step_samples.hpp"
+#include "text/tokenizer.hpp"
 
 namespace patchbay::engine {
 namespace {

@@ -5,12 +5,19 @@
 #include <string>
 #include <vector>
 
-#include "engine/loop/step_context.hpp"
-#include "engine/request/sequence.hpp"
+#include "engine/request/output.hpp"
 #include "engine/sampling/sample_rows.hpp"
-#include "engine/sampling/step_samples.hpp"
+
+namespace patchbay::text {
+class Tokenizer;
+}
 
 namespace patchbay::engine {
+
+struct SamplingParams;
+struct Sequence;
+struct StepContext;
+struct StepSamples;
 
 struct Ending {
     FinishReason reason;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/request/sequence.hpp"
+
 namespace patchbay::engine {
 
 void Pooling::add(Sequence& s) {

@@ -6,10 +6,13 @@
 #include <vector>
 
 #include "engine/output/outputs.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/request/sequence_records.hpp"
 #include "runner/batch.hpp"
 
 namespace patchbay::engine {
+
+struct Sequence;
 
 class Pooling {
   public:

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.hpp"
+#include "engine/loop/step_context.hpp"
+
 namespace patchbay::engine {
 namespace {
 

@@ -3,13 +3,17 @@
 #pragma once
 #include <vector>
 
-#include "base/clock.hpp"
-#include "engine/loop/step_context.hpp"
 #include "engine/swap/swap_journal.hpp"
 #include "host/slot.hpp"
 #include "kv/kv_cache.hpp"
 
+namespace patchbay {
+class Clock;
+}
+
 namespace patchbay::engine {
+
+struct StepContext;
 
 class KvPolicyPort final : public kv::Evictor {
   public:

@@ -3,6 +3,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/engine_config.hpp"
+#include "engine/groups/siblings.hpp"
+#include "engine/loop/step_context.hpp"
+#include "engine/placement/preemption.hpp"
+#include "engine/placement/pressure.hpp"
+#include "engine/sampling/prompt_logprobs.hpp"
+#include "engine/scheduling/admission.hpp"
+#include "engine/scheduling/prefix_hints.hpp"
+#include "engine/scheduling/scheduler_port.hpp"
+#include "engine/step_report.hpp"
+#include "kv/kv_cache.hpp"
+
 namespace patchbay::engine {
 
 void Placement::apply(const StepPlan& plan) {

@@ -3,15 +3,30 @@
 #pragma once
 #include <vector>
 
-#include "engine/groups/siblings.hpp"
 #include "engine/placement/placed.hpp"
-#include "engine/placement/preemption.hpp"
-#include "engine/placement/pressure.hpp"
-#include "engine/sampling/prompt_logprobs.hpp"
-#include "engine/scheduling/scheduler_port.hpp"
-#include "kv/kv_cache.hpp"
+
+namespace patchbay::kv {
+class KvCache;
+}
+
+namespace patchbay::config {
+struct EngineSettings;
+}
 
 namespace patchbay::engine {
+
+class Admission;
+class BeamSearches;
+class DraftKvTable;
+class Preemption;
+class PrefixHints;
+class PressureMonitor;
+class PromptLogprobs;
+class SchedulerPort;
+class Sequences;
+class Siblings;
+struct StepContext;
+struct StepPlan;
 
 class Placement {
   public:

@@ -3,6 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/engine_config.hpp"
+#include "engine/loop/step_context.hpp"
+#include "engine/scheduling/admission.hpp"
+#include "engine/scheduling/prefix_hints.hpp"
+#include "kv/kv_cache.hpp"
+
 namespace patchbay::engine {
 
 std::string_view name_of(SwapFallback reason) {

@@ -1,15 +1,23 @@
 // Sequences that lose their pages to others: their KV is thrown away and computed anew, or lies in host memory until
 // they go on. The policy says which sequence, and may say how; which of the two it is, is decided here.
 #pragma once
-#include "config/engine_config.hpp"
 #include "engine/groups/beams.hpp"
-#include "engine/loop/step_context.hpp"
 #include "engine/placement/token_cost.hpp"
-#include "engine/scheduling/admission.hpp"
 #include "execution/executor.hpp"
-#include "kv/kv_cache.hpp"
+
+namespace patchbay::config {
+struct EngineSettings;
+}
+
+namespace patchbay::kv {
+class KvCache;
+}
 
 namespace patchbay::engine {
+
+class Admission;
+class PrefixHints;
+struct StepContext;
 
 class Preemption {
   public:

@@ -2,6 +2,11 @@
 
 #include <vector>
 
+#include "engine/facts.hpp"
+#include "engine/placement/preemption.hpp"
+#include "engine/scheduling/prefix_hints.hpp"
+#include "kv/kv_cache.hpp"
+
 namespace patchbay::engine {
 
 void Recomputation::recompute_all() {

@@ -1,11 +1,17 @@
 // What becomes of sequences when no KV is good for anything any more, because what computes it was exchanged: all wait,
 // before those that came later, and are computed anew from their tokens. Nothing is cached.
 #pragma once
-#include "engine/facts.hpp"
-#include "engine/placement/preemption.hpp"
-#include "kv/kv_cache.hpp"
+
+namespace patchbay::kv {
+class KvCache;
+}
 
 namespace patchbay::engine {
+
+struct EngineFacts;
+class Preemption;
+class PrefixHints;
+class Sequences;
 
 class Recomputation {
   public:

@@ -3,7 +3,10 @@
 #include <utility>
 
 #include "base/refusals.hpp"
+#include "config/engine_config.hpp"
 #include "engine/groups/best_of.hpp"
+#include "engine/sampling/sampler_port.hpp"
+#include "engine/scheduling/admission.hpp"
 #include "patchbay/sdk/philox.hpp"
 
 namespace patchbay::engine {

@@ -7,12 +7,22 @@
 #include "engine/output/pooling.hpp"
 #include "engine/request/validation.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
-#include "engine/sampling/sampler_port.hpp"
 #include "engine/sampling/structured_output.hpp"
 #include "engine/sampling/token_rules.hpp"
-#include "engine/scheduling/admission.hpp"
+#include "execution/executor.hpp"
+
+namespace patchbay::config {
+struct EngineSettings;
+}
+
+namespace patchbay::execution {
+class Executor;
+}
 
 namespace patchbay::engine {
+
+class Admission;
+class SamplerPort;
 
 class Intake {
   public:

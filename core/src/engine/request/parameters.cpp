@@ -1,4 +1,5 @@
 #include "engine/request/parameters.hpp"
+#include "engine/request/sampling_ranges.hpp"
 
 #include <charconv>
 #include <cstdlib>

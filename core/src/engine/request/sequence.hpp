@@ -10,7 +10,7 @@
 #include "engine/request.hpp"
 #include "engine/request/waiting_queue.hpp"
 #include "kv/block_table.hpp"
-#include "kv/prefix_watch.hpp"
+#include "kv/cached_prefix.hpp"
 #include "patchbay/abi/sampler.h"
 #include "patchbay/abi/scheduler.h"
 

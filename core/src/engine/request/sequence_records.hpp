@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "engine/request.hpp"
+#include "engine/request/ids.hpp"
 
 namespace patchbay::engine {
 

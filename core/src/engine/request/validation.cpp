@@ -5,6 +5,7 @@
 #include "engine/request/parameters.hpp"
 
 #include "base/refusals.hpp"
+#include "engine/request/sampling_ranges.hpp"
 
 namespace patchbay::engine {
 namespace {

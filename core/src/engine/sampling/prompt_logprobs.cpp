@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "config/engine_config.hpp"
 #include "config/step_limits.hpp"
+#include "engine/placement/placed.hpp"
 
 namespace patchbay::engine {
 

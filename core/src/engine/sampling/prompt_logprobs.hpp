@@ -1,13 +1,19 @@
 // Log-probabilities of a prompt's tokens. A position of the prompt becomes a row like any other, which may sample the
 // prompt's next token and nothing else: so every sampler, also one on a device, gives what that token's are.
 #pragma once
-#include "config/engine_config.hpp"
-#include "engine/placement/placed.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/request/sequence_records.hpp"
 #include "engine/sampling/sample_rows.hpp"
 #include "engine/sampling/step_samples.hpp"
 
+namespace patchbay::config {
+struct EngineSettings;
+}
+
 namespace patchbay::engine {
+
+struct Placed;
+struct Sequence;
 
 class PromptLogprobs {
   public:

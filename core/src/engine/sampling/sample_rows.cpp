@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/request/sequence.hpp"
 #include "engine/sampling/token_rules.hpp"
 
 namespace patchbay::engine {

@@ -2,12 +2,13 @@
 #pragma once
 #include <vector>
 
-#include "engine/request/sequence.hpp"
 #include "engine/request/sequence_records.hpp"
+#include "patchbay/abi/sampler.h"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay::engine {
 
+struct Sequence;
 class TokenRules;
 
 struct SampleRows {

@@ -3,7 +3,11 @@
 #include <algorithm>
 
 #include "base/refusals.hpp"
+#include "engine/loop/step_context.hpp"
 #include "engine/sampling/logits_statistics.hpp"
+#include "engine/sampling/sample_rows.hpp"
+#include "engine/sampling/step_samples.hpp"
+#include "engine/swap/swap_journal.hpp"
 
 namespace patchbay::engine {
 

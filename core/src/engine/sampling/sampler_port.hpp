@@ -4,14 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "engine/loop/step_context.hpp"
-#include "engine/swap/swap_journal.hpp"
-#include "engine/sampling/sample_rows.hpp"
-#include "engine/sampling/step_samples.hpp"
 #include "execution/executor.hpp"
 #include "host/slot.hpp"
 
 namespace patchbay::engine {
+
+struct SampleRows;
+struct SamplingParams;
+struct StepContext;
+struct StepSamples;
+class SwapJournal;
 
 // What reads the logits before the sampler, which may write into them, and may have the last word on rows.
 class LogitsReader {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/clock.hpp"
+#include "engine/loop/step_context.hpp"
+
 namespace patchbay::engine {
 namespace {
 

@@ -2,13 +2,18 @@
 #pragma once
 #include <memory>
 
-#include "base/clock.hpp"
-#include "engine/loop/step_context.hpp"
 #include "engine/request/sequence_records.hpp"
 #include "engine/sampling/row_constraint.hpp"
 #include "grammar/compile.hpp"
 
+namespace patchbay {
+class Clock;
+}
+
 namespace patchbay::engine {
+
+struct StepContext;
+struct StepReport;
 
 class StructuredOutput final : public RowConstraint {
   public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/refusals.hpp"
+#include "text/tokenizer.hpp"
 
 namespace patchbay::engine {
 namespace {

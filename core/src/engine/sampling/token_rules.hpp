@@ -7,6 +7,10 @@
 #include "engine/request/sequence_records.hpp"
 #include "engine/sampling/row_constraint.hpp"
 
+namespace patchbay::text {
+class Tokenizer;
+}
+
 namespace patchbay::engine {
 
 class TokenRules final : public RowConstraint {

@@ -2,6 +2,12 @@
 
 #include <utility>
 
+#include "engine/loop/step_context.hpp"
+#include "engine/request/sequence.hpp"
+#include "engine/request/sequences.hpp"
+#include "engine/scheduling/prefix_hints.hpp"
+#include "engine/scheduling/scheduler_port.hpp"
+
 namespace patchbay::engine {
 
 Admission::Admission(Sequences& sequences, PrefixHints& hints, SchedulerPort& scheduler, const StepContext& context,

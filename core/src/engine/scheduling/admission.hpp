@@ -3,11 +3,16 @@
 #include <string>
 #include <vector>
 
-#include "engine/loop/step_context.hpp"
-#include "engine/scheduling/prefix_hints.hpp"
-#include "engine/scheduling/scheduler_port.hpp"
+#include "engine/request/ids.hpp"
+#include "patchbay/abi/scheduler.h"
 
 namespace patchbay::engine {
+
+class PrefixHints;
+class SchedulerPort;
+struct Sequence;
+class Sequences;
+struct StepContext;
 
 class Admission {
   public:

@@ -2,6 +2,11 @@
 
 #include <algorithm>
 
+#include "engine/groups/beams.hpp"
+#include "engine/groups/siblings.hpp"
+#include "engine/request/sequences.hpp"
+#include "kv/kv_cache.hpp"
+
 namespace patchbay::engine {
 
 PrefixHints::PrefixHints(Sequences& sequences, kv::KvCache& kv, const Siblings& siblings, const BeamSearches& beams)

@@ -5,12 +5,20 @@
 #include <array>
 #include <unordered_map>
 
-#include "engine/groups/beams.hpp"
-#include "engine/groups/siblings.hpp"
-#include "engine/request/sequences.hpp"
-#include "kv/kv_cache.hpp"
+#include "engine/request/ids.hpp"
+#include "kv/prefix_watch.hpp"
+#include "patchbay/abi/scheduler.h"
+
+namespace patchbay::kv {
+class KvCache;
+}
 
 namespace patchbay::engine {
+
+class BeamSearches;
+struct Sequence;
+class Sequences;
+class Siblings;
 
 class PrefixHints {
   public:

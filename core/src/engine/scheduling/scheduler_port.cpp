@@ -3,7 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/engine_config.hpp"
+#include "engine/loop/step_context.hpp"
 #include "engine/request/finish_reasons.hpp"
+#include "engine/request/sequence.hpp"
+#include "engine/request/sequences.hpp"
+#include "engine/scheduling/scheduler_view.hpp"
+#include "engine/swap/swap_journal.hpp"
 
 namespace patchbay::engine {
 

@@ -4,13 +4,20 @@
 #include <string>
 #include <vector>
 
-#include "engine/loop/step_context.hpp"
-#include "engine/swap/swap_journal.hpp"
-#include "engine/scheduling/scheduler_view.hpp"
 #include "engine/scheduling/step_plan.hpp"
 #include "host/slot.hpp"
 
+namespace patchbay::config {
+struct EngineSettings;
+}
+
 namespace patchbay::engine {
+
+class SchedulerView;
+struct Sequence;
+class Sequences;
+struct StepContext;
+class SwapJournal;
 
 class SchedulerPort {
   public:

@@ -1,5 +1,10 @@
 #include "engine/scheduling/scheduler_view.hpp"
 
+#include "config/engine_config.hpp"
+#include "engine/groups/beam_room.hpp"
+#include "engine/scheduling/prefix_hints.hpp"
+#include "kv/kv_cache.hpp"
+
 namespace patchbay::engine {
 
 SchedulerView::SchedulerView(const config::EngineSettings& settings, const Sequences& sequences, const kv::KvCache& kv,

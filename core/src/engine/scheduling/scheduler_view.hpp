@@ -2,13 +2,22 @@
 #pragma once
 #include <vector>
 
-#include "config/engine_config.hpp"
-#include "engine/groups/beam_room.hpp"
 #include "engine/placement/pressure.hpp"
-#include "engine/scheduling/prefix_hints.hpp"
-#include "kv/kv_cache.hpp"
+#include "patchbay/abi/scheduler.h"
+
+namespace patchbay::config {
+struct EngineSettings;
+}
+
+namespace patchbay::kv {
+class KvCache;
+}
 
 namespace patchbay::engine {
+
+class BeamRoom;
+class PrefixHints;
+class Sequences;
 
 class SchedulerView {
   public:

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/request/sequence.hpp"
+#include "engine/placement/preemption.hpp"
 
 namespace patchbay::engine {
+
+struct Sequence;
 
 struct StepPlan {
     struct Item {

@@ -3,6 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/engine_config.hpp"
+#include "engine/loop/step_context.hpp"
+#include "engine/sampling/step_samples.hpp"
+#include "engine/speculation/draft_kv.hpp"
+#include "engine/speculation/draft_records.hpp"
+#include "kv/kv_cache.hpp"
+
 namespace patchbay::engine {
 
 Branches::Branches(const config::EngineSettings& settings, kv::KvCache& kv, const DraftRecords& drafts,

@@ -5,16 +5,24 @@
 #include <span>
 #include <vector>
 
-#include "config/engine_config.hpp"
-#include "engine/loop/step_context.hpp"
 #include "engine/placement/placed.hpp"
 #include "engine/sampling/row_constraint.hpp"
-#include "engine/sampling/step_samples.hpp"
-#include "engine/speculation/draft_kv.hpp"
 #include "engine/speculation/draft_records.hpp"
-#include "kv/kv_cache.hpp"
+
+namespace patchbay::config {
+struct EngineSettings;
+}
+
+namespace patchbay::kv {
+class KvCache;
+}
 
 namespace patchbay::engine {
+
+class DraftKvTable;
+class DraftRecords;
+struct StepContext;
+struct StepSamples;
 
 // Its rows are those that no path before it has.
 struct Branch {

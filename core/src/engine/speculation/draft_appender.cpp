@@ -3,6 +3,11 @@
 #include <iterator>
 #include <utility>
 
+#include "engine/loop/step_context.hpp"
+#include "engine/sampling/row_constraint.hpp"
+#include "engine/speculation/draft_records.hpp"
+#include "engine/speculation/draft_verification.hpp"
+
 namespace patchbay::engine {
 
 void DraftAppender::append_chain(Sequence& s, std::span<const TokenId> drafts, const DrawnDrafts& from) {

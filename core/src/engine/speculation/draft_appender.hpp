@@ -6,13 +6,16 @@
 #include <vector>
 
 #include "config/engine_config.hpp"
-#include "engine/loop/step_context.hpp"
-#include "engine/sampling/row_constraint.hpp"
-#include "engine/speculation/draft_records.hpp"
+#include "engine/request/ids.hpp"
 #include "engine/speculation/draft_tree.hpp"
-#include "engine/speculation/draft_verification.hpp"
 
 namespace patchbay::engine {
+
+class Constraints;
+class DraftRecords;
+class DraftVerification;
+struct Sequence;
+struct StepContext;
 
 struct DrawnDrafts { // of one sequence, as the proposer wrote it
     std::span<const uint8_t> drawn; // by draft: whether it was drawn at random,

@@ -3,6 +3,8 @@
 #include <spdlog/spdlog.h>
 
 #include "base/refusals.hpp"
+#include "base/thread_pool.hpp"
+#include "config/engine_config.hpp"
 #include "config/load.hpp"
 #include "execution/model_choice.hpp"
 #include "runner/model_facts.hpp"

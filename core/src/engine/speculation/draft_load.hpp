@@ -5,11 +5,17 @@
 #include <optional>
 #include <string>
 
-#include "base/thread_pool.hpp"
-#include "config/engine_config.hpp"
 #include "host/registry.hpp"
 #include "patchbay/sizes.hpp"
 #include "runner/runner_settings.hpp"
+
+namespace patchbay {
+class ThreadPool;
+}
+
+namespace patchbay::config {
+struct EngineConfig;
+}
 
 namespace patchbay::engine {
 

@@ -4,7 +4,10 @@
 #include <utility>
 
 #include "base/refusals.hpp"
+#include "engine/sampling/sample_rows.hpp"
+#include "engine/speculation/draft_kv.hpp"
 #include "host/runner_rules.hpp"
+#include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 namespace {

@@ -12,9 +12,15 @@
 #include "engine/speculation/draft_turns.hpp"
 #include "execution/draft_passes.hpp"
 #include "execution/executor.hpp"
-#include "kv/kv_cache.hpp"
+
+namespace patchbay::kv {
+class KvCache;
+}
 
 namespace patchbay::engine {
+
+class DraftKvTable;
+class SampleRowBuilder;
 
 class DraftModel {
   public:

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/refusals.hpp"
+#include "engine/sampling/sample_rows.hpp"
 #include "engine/speculation/verification.hpp"
 #include "execution/synthetic_tokens.hpp"
 #include "host/runner_rules.hpp"

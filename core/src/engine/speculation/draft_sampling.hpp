@@ -5,13 +5,14 @@
 #include <span>
 #include <vector>
 
-#include "engine/sampling/sample_rows.hpp"
 #include "engine/speculation/draft_load.hpp"
 #include "engine/speculation/draft_spans.hpp"
 #include "host/slot.hpp"
 #include "runner/device_sampling.hpp"
 
 namespace patchbay::engine {
+
+class SampleRowBuilder;
 
 class DraftSampling {
   public:

@@ -2,6 +2,12 @@
 
 #include <algorithm>
 
+#include "config/engine_config.hpp"
+#include "engine/loop/aborts.hpp"
+#include "engine/loop/step_context.hpp"
+#include "engine/request/sequences.hpp"
+#include "engine/speculation/draft_model.hpp"
+
 namespace patchbay::engine {
 
 DraftSelection::DraftSelection(const Parts& parts) : p_(parts) {}

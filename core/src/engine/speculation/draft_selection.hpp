@@ -4,14 +4,21 @@
 #include <optional>
 #include <vector>
 
-#include "config/engine_config.hpp"
-#include "engine/loop/aborts.hpp"
-#include "engine/loop/step_context.hpp"
-#include "engine/request/sequences.hpp"
 #include "engine/speculation/draft_length.hpp"
-#include "engine/speculation/draft_model.hpp"
+#include "patchbay/abi/proposer.h"
+
+namespace patchbay::config {
+struct EngineSettings;
+struct SpeculationSettings;
+}
 
 namespace patchbay::engine {
+
+class Aborts;
+class DraftModel;
+struct Sequence;
+class Sequences;
+struct StepContext;
 
 struct DraftRow {
     Sequence* sequence;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/speculation/draft_kv.hpp"
+#include "runner/batch.hpp"
+
 namespace patchbay::engine {
 namespace {
 

@@ -6,12 +6,16 @@
 #include <span>
 #include <vector>
 
-#include "engine/speculation/draft_kv.hpp"
 #include "engine/speculation/draft_load.hpp"
 #include "engine/speculation/draft_turns.hpp"
-#include "runner/batch.hpp"
+
+namespace patchbay::runner {
+class Batch;
+}
 
 namespace patchbay::engine {
+
+class DraftKvTable;
 
 class DraftSpans {
   public:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/request/ids.hpp"
+
 namespace patchbay::engine {
 
 uint32_t common_length(std::span<const TokenId> a, std::span<const TokenId> b) {

@@ -2,6 +2,9 @@
 
 #include <cmath>
 
+#include "engine/sampling/sample_rows.hpp"
+#include "engine/sampling/step_samples.hpp"
+#include "engine/speculation/draft_records.hpp"
 #include "patchbay/sdk/row_logprobs.hpp"
 #include "patchbay/sdk/tensor.hpp"
 

@@ -8,10 +8,13 @@
 #include "config/engine_config.hpp"
 #include "engine/placement/placed.hpp"
 #include "engine/sampling/sampler_port.hpp"
-#include "engine/speculation/draft_records.hpp"
 #include "engine/speculation/verification.hpp"
 
 namespace patchbay::engine {
+
+class DraftRecords;
+struct SampleRows;
+struct StepSamples;
 
 // That a sampler gives what verification by these settings needs.
 Result<> check_verification(const config::SpeculationSettings&, const host::Component& sampler, execution::TokenSource);

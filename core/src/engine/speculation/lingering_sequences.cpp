@@ -1,5 +1,9 @@
 #include "engine/speculation/lingering_sequences.hpp"
 
+#include "engine/speculation/draft_kv.hpp"
+#include "engine/speculation/draft_model.hpp"
+#include "kv/kv_cache.hpp"
+
 namespace patchbay::engine {
 
 bool LingeringSequences::wants(const Sequence& s) const {

@@ -6,11 +6,15 @@
 #include <vector>
 
 #include "engine/request/sequence.hpp"
-#include "engine/speculation/draft_kv.hpp"
-#include "engine/speculation/draft_model.hpp"
-#include "kv/kv_cache.hpp"
+
+namespace patchbay::kv {
+class KvCache;
+}
 
 namespace patchbay::engine {
+
+class DraftKvTable;
+class DraftModel;
 
 class LingeringSequences {
   public:

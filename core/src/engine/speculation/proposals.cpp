@@ -5,6 +5,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/loop/page_copies.hpp"
+#include "engine/loop/step_context.hpp"
+#include "engine/speculation/draft_model.hpp"
+#include "engine/speculation/draft_records.hpp"
+#include "engine/speculation/draft_verification.hpp"
+#include "engine/swap/swap_journal.hpp"
+
 namespace patchbay::engine {
 namespace {
 

@@ -9,18 +9,23 @@
 
 #include "engine/groups/beams.hpp"
 #include "engine/loop/aborts.hpp"
-#include "engine/loop/page_copies.hpp"
+#include "engine/loop/step_context.hpp"
 #include "engine/speculation/draft_appender.hpp"
 #include "engine/speculation/draft_feedback.hpp"
-#include "engine/speculation/draft_model.hpp"
 #include "engine/speculation/draft_selection.hpp"
-#include "engine/speculation/draft_verification.hpp"
 #include "engine/speculation/lingering_sequences.hpp"
-#include "engine/swap/swap_journal.hpp"
 #include "host/slot.hpp"
 #include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
+
+class Constraints;
+class DraftModel;
+class DraftRecords;
+class DraftVerification;
+class PageCopies;
+struct StepContext;
+class SwapJournal;
 
 class Proposals final : public DraftFeedback {
   public:

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/request/ids.hpp"
+
 namespace patchbay::engine {
 namespace {
 

@@ -3,6 +3,10 @@
 #include <spdlog/spdlog.h>
 
 #include "base/refusals.hpp"
+#include "engine/facts.hpp"
+#include "engine/loop/step_context.hpp"
+#include "engine/swap/swap_journal.hpp"
+#include "execution/executor.hpp"
 
 namespace patchbay::engine {
 

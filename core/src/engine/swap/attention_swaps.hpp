@@ -2,12 +2,19 @@
 // at once, else every sequence is computed anew.
 #pragma once
 #include "engine/placement/recomputation.hpp"
-#include "engine/swap/swap_journal.hpp"
 #include "engine/swap/swap_port.hpp"
 #include "execution/attention_exchange.hpp"
-#include "execution/executor.hpp"
+
+namespace patchbay::execution {
+class AttentionExchange;
+class Executor;
+}
 
 namespace patchbay::engine {
+
+struct EngineFacts;
+struct StepContext;
+class SwapJournal;
 
 class AttentionSwaps final : public SwapPort {
   public:

@@ -2,7 +2,11 @@
 
 #include <utility>
 
+#include "config/engine_config.hpp"
+#include "engine/swap/swap_port.hpp"
 #include "host/library.hpp"
+#include "host/prober.hpp"
+#include "host/registry.hpp"
 
 namespace patchbay::engine {
 

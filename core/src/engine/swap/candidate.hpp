@@ -3,13 +3,22 @@
 #include <memory>
 #include <string>
 
-#include "config/engine_config.hpp"
-#include "engine/swap/swap_port.hpp"
 #include "engine/swap/swap_slot.hpp"
-#include "host/prober.hpp"
-#include "host/registry.hpp"
+#include "host/swap.hpp"
+
+namespace patchbay::config {
+struct PluginChoice;
+}
+
+namespace patchbay::host {
+struct Identity;
+class Prober;
+class Registry;
+}
 
 namespace patchbay::engine {
+
+class SwapPort;
 
 struct CandidateInputs {
     const config::PluginChoice& choice;

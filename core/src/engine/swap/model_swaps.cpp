@@ -6,8 +6,15 @@
 #include <utility>
 
 #include "base/refusals.hpp"
+#include "config/engine_config.hpp"
 #include "engine/engine.hpp"
+#include "engine/facts.hpp"
+#include "engine/loop/step_context.hpp"
+#include "engine/placement/recomputation.hpp"
+#include "engine/swap/swap_journal.hpp"
+#include "execution/executor.hpp"
 #include "execution/model_choice.hpp"
+#include "execution/model_exchange.hpp"
 #include "weights/loader.hpp"
 
 namespace patchbay::engine {

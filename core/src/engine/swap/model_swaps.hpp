@@ -8,17 +8,27 @@
 #include <optional>
 #include <string>
 
-#include "config/engine_config.hpp"
-#include "engine/placement/recomputation.hpp"
 #include "engine/swap/candidate.hpp"
-#include "engine/swap/swap_journal.hpp"
 #include "engine/swap/swap_port.hpp"
-#include "execution/executor.hpp"
-#include "execution/model_exchange.hpp"
+#include "execution/model_choice.hpp"
+#include "runner/between_steps.hpp"
+#include "runner/loaded_weights.hpp"
+
+namespace patchbay::config {
+struct EngineConfig;
+}
+
+namespace patchbay::execution {
+class Executor;
+class ModelExchange;
+}
 
 namespace patchbay::engine {
 
 struct EngineFacts;
+class Recomputation;
+struct StepContext;
+class SwapJournal;
 
 class ModelSwaps final : public SwapPort {
   public:

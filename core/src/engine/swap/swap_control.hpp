@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "config/engine_config.hpp"
 #include "engine/swap/model_swaps.hpp"
 #include "engine/swap/swap_port.hpp"
 #include "engine/swap/swap_request.hpp"
@@ -15,6 +14,10 @@
 #include "engine/swap/transactions.hpp"
 #include "host/component.hpp"
 #include "host/swap.hpp"
+
+namespace patchbay::config {
+struct EngineConfig;
+}
 
 namespace patchbay::engine {
 

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "base/crash_report.hpp"
+#include "engine/loop/step_context.hpp"
 
 namespace patchbay::engine {
 

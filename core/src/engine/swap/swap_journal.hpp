@@ -10,6 +10,8 @@
 
 namespace patchbay::engine {
 
+struct StepContext;
+
 class SwapJournal {
   public:
     // `plugins`: one entry a slot, kept true.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "host/library.hpp"
 #include "host/slot.hpp"
 
 namespace patchbay::engine {

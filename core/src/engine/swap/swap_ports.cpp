@@ -1,7 +1,11 @@
 #include "engine/swap/swap_ports.hpp"
 
 #include "base/refusals.hpp"
+#include "config/engine_config.hpp"
+#include "engine/loop/step_context.hpp"
+#include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/speculation/draft_model_offer.hpp"
+#include "engine/speculation/draft_verification.hpp"
 #include "engine/speculation/verification.hpp"
 
 namespace patchbay::engine {

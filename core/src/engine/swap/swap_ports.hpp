@@ -1,14 +1,19 @@
 // The ports of scheduler, sampler, proposer and kv_policy for their swaps.
 #pragma once
-#include "config/engine_config.hpp"
 #include "engine/placement/kv_policy_port.hpp"
-#include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/sampling/sampler_port.hpp"
 #include "engine/scheduling/scheduler_port.hpp"
 #include "engine/speculation/proposals.hpp"
 #include "engine/swap/swap_port.hpp"
 
+namespace patchbay::config {
+struct SpeculationSettings;
+}
+
 namespace patchbay::engine {
+
+class PromptLogprobs;
+struct StepContext;
 
 class SchedulerSwaps final : public SwapPort {
   public:

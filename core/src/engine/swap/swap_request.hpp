@@ -2,9 +2,12 @@
 #pragma once
 #include "config/engine_config.hpp"
 #include "engine/swap/swap_slot.hpp"
-#include "host/prober.hpp"
-#include "host/registry.hpp"
 #include "runner/between_steps.hpp"
+
+namespace patchbay::host {
+class Prober;
+class Registry;
+}
 
 namespace patchbay::engine {
 

@@ -4,6 +4,10 @@
 #include <cstdlib>
 #include <utility>
 
+#include "config/engine_config.hpp"
+#include "engine/loop/step_context.hpp"
+#include "engine/swap/swap_journal.hpp"
+
 namespace patchbay::engine {
 namespace {
 

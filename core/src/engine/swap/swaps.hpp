@@ -2,13 +2,17 @@
 #pragma once
 #include <vector>
 
-#include "config/engine_config.hpp"
-#include "engine/loop/step_context.hpp"
-#include "engine/swap/swap_journal.hpp"
 #include "engine/swap/swap_port.hpp"
 #include "engine/swap/transactions.hpp"
 
+namespace patchbay::config {
+struct SwapSettings;
+}
+
 namespace patchbay::engine {
+
+struct StepContext;
+class SwapJournal;
 
 class Swaps {
   public:

@@ -3,6 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.hpp"
+#include "config/engine_config.hpp"
+#include "engine/loop/step_context.hpp"
+#include "engine/swap/swap_journal.hpp"
+
 namespace patchbay::engine {
 
 std::string failed_by(const host::SwapRecord& r) {

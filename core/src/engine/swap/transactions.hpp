@@ -9,14 +9,21 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.hpp"
-#include "config/engine_config.hpp"
-#include "engine/loop/step_context.hpp"
-#include "engine/swap/swap_journal.hpp"
 #include "engine/swap/swap_port.hpp"
 #include "engine/swap/together.hpp"
 
+namespace patchbay {
+class Clock;
+}
+
+namespace patchbay::config {
+struct SwapSettings;
+}
+
 namespace patchbay::engine {
+
+struct StepContext;
+class SwapJournal;
 
 // Why the others of its transaction fail with it: "scheduler fcfs→sjff was refused in phase find: …". Their phase is
 // kTogether.

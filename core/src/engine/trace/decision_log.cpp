@@ -4,6 +4,7 @@
 
 #include "engine/request/sequences.hpp"
 #include "engine/scheduling/scheduler_port.hpp"
+#include "engine/step_report.hpp"
 #include "kv/block_pool.hpp"
 
 namespace patchbay::engine {

@@ -12,6 +12,8 @@
 
 namespace patchbay::engine {
 
+struct StepReport;
+
 class DecisionLog final : public StepObserver {
   public:
     DecisionLog(std::unique_ptr<DecisionFile> file, const StepSources& sources)

@@ -4,7 +4,9 @@
 
 #include "engine/loop/step_loop.hpp"
 #include "engine/trace/decision_log.hpp"
+#include "engine/trace/step_file_paths.hpp"
 #include "engine/trace/step_trace.hpp"
+#include "engine/trace/trace_of.hpp"
 
 namespace patchbay::engine {
 

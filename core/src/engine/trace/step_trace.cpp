@@ -4,6 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "engine/request/sequences.hpp"
+#include "engine/step_report.hpp"
+#include "host/swap_record.hpp"
+
 namespace patchbay::engine {
 namespace {
 

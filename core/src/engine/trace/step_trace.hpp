@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "engine/loop/step_observer.hpp"
-#include "engine/request/sequences.hpp"
 #include "engine/trace/trace_file.hpp"
 
 namespace patchbay::engine {
+
+class Sequences;
+struct StepReport;
 
 class StepTrace final : public StepObserver {
   public:

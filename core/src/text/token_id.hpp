@@ -1,0 +1,8 @@
+#pragma once
+#include <cstdint>
+
+namespace patchbay::text {
+
+using TokenId = int32_t;
+
+}  // namespace patchbay::text
