@@ -2,14 +2,10 @@
 #include <gmock/gmock.h>
 
 #include "engine/facts.hpp"
-#include "engine/metrics/draft_metrics.hpp"
-#include "engine/metrics/grammar_metrics.hpp"
-#include "engine/metrics/graph_metrics.hpp"
-#include "engine/metrics/kv_metrics.hpp"
-#include "engine/metrics/preemption_metrics.hpp"
-#include "engine/metrics/queue_metrics.hpp"
+#include "engine/metrics/report_metrics.hpp"
 #include "engine/metrics/request_metrics.hpp"
 #include "engine/metrics/step_metrics.hpp"
+#include "engine/step_report.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -17,11 +13,18 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(KvMetrics, SayWhatIsFreeBeforeTheFirstStepAndNothingWithoutAnEngine) {
+EngineFacts facts_of(KvFacts kv, GraphFacts graphs = {}) {
+    EngineFacts out;
+    out.kv = std::move(kv);
+    out.graphs = graphs;
+    return out;
+}
+
+TEST(ReportMetrics, SayWhatIsFreeBeforeTheFirstStepAndNothingWithoutAnEngine) {
     metrics::Metrics all;
     {
-        KvMetrics kv(all, {.num_blocks = 100, .watermark = 0.25});
-        PreemptionMetrics preemption(all, {.swap_pages = 7});
+        const ReportMetrics part(
+            all, rows_of_steps(), report_at_load(facts_of({.num_blocks = 100, .swap_pages = 7, .watermark = 0.25})));
         EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_pages{state=\"free\"} 100\n"));
         EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_swap_pages{state=\"free\"} 7\n"));
         EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_watermark_ratio 0.25\n"));
@@ -30,79 +33,81 @@ TEST(KvMetrics, SayWhatIsFreeBeforeTheFirstStepAndNothingWithoutAnEngine) {
     EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_swap_pages{state=\"free\"} 0\n"));
 }
 
-TEST(KvMetrics, GiveSharesOfNothingAsNothing) {
+// Of steps with these reports, all rows.
+std::string text_after(const std::vector<StepReport>& steps, const ReportRows& rows = rows_of_steps()) {
     metrics::Metrics all;
-    KvMetrics kv(all, {});
-    kv.on_step({});
-    EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_utilisation_ratio 0\n"));
-    EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_fragmentation_ratio 0\n"));
-    kv.on_step({.total_pages = 8, .used_pages = 2, .cached_pages = 1, .token_slots = 40, .empty_slots = 10});
-    EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_utilisation_ratio 0.25\n"));
-    EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_fragmentation_ratio 0.25\n"));
-    EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_pages{state=\"free\"} 5\n"));
+    ReportMetrics part(all, rows, {});
+    for (const StepReport& r : steps) part.on_step(r);
+    return all.text();
 }
 
-TEST(PreemptionMetrics, TellThoseSwappedFromThoseRecomputed) {
-    metrics::Metrics all;
-    PreemptionMetrics preemption(all, {});
-    PreemptionReport r{.preemptions = 3, .swapped_out = 1, .pages_to_host = 5, .swap_pages = 9, .used_swap_pages = 4};
-    r.swap_fallbacks = {1, 0, 1};
-    preemption.on_step(r);
-    EXPECT_THAT(all.text(), HasSubstr("patchbay_preemptions_total{how=\"recompute\"} 2\n"));
-    EXPECT_THAT(all.text(), HasSubstr("patchbay_preemptions_total{how=\"swap\"} 1\n"));
-    EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_swapped_pages_total{direction=\"out\"} 5\n"));
-    EXPECT_THAT(all.text(), HasSubstr("patchbay_kv_swap_pages{state=\"free\"} 5\n"));
+TEST(ReportMetrics, GiveSharesOfNothingAsNothing) {
+    EXPECT_THAT(text_after({}), HasSubstr("patchbay_kv_utilisation_ratio 0\n"));
+    EXPECT_THAT(text_after({}), HasSubstr("patchbay_kv_fragmentation_ratio 0\n"));
+    StepReport r;
+    r.kv = {.total_pages = 8, .used_pages = 2, .cached_pages = 1, .token_slots = 40, .empty_slots = 10};
+    EXPECT_THAT(text_after({r}), HasSubstr("patchbay_kv_utilisation_ratio 0.25\n"));
+    EXPECT_THAT(text_after({r}), HasSubstr("patchbay_kv_fragmentation_ratio 0.25\n"));
+    EXPECT_THAT(text_after({r}), HasSubstr("patchbay_kv_pages{state=\"free\"} 5\n"));
 }
 
-TEST(QueueMetrics, CountAdmissionsAndShowWhoIsThereNow) {
-    metrics::Metrics all;
-    QueueMetrics queues(all);
-    const QueueReport busy{
-        .running_requests = 4, .waiting_requests = 3, .waiting_tokens = 90, .oldest_wait_ns = 500'000'000};
-    queues.on_step(busy, 2);
-    queues.on_step({.running_requests = 1}, 2);
-    EXPECT_THAT(all.text(), HasSubstr("patchbay_requests_admitted_total 4\n"));
-    EXPECT_THAT(all.text(), HasSubstr("patchbay_requests_running 1\n"));
-    EXPECT_THAT(all.text(), HasSubstr("patchbay_oldest_wait_seconds 0\n"));
+TEST(ReportMetrics, TellSequencesSwappedFromThoseRecomputed) {
+    StepReport r;
+    r.preemption = {.preemptions = 3, .swapped_out = 1, .pages_to_host = 5, .swap_pages = 9, .used_swap_pages = 4};
+    r.preemption.swap_fallbacks = {1, 0, 1};
+    const std::string text = text_after({r});
+    EXPECT_THAT(text, HasSubstr("patchbay_preemptions_total{how=\"recompute\"} 2\n"));
+    EXPECT_THAT(text, HasSubstr("patchbay_preemptions_total{how=\"swap\"} 1\n"));
+    EXPECT_THAT(text, HasSubstr("patchbay_kv_swapped_pages_total{direction=\"out\"} 5\n"));
+    EXPECT_THAT(text, HasSubstr("patchbay_kv_swap_pages{state=\"free\"} 5\n"));
+    EXPECT_THAT(text, HasSubstr("patchbay_kv_swap_fallbacks_total{reason=\"unmeasured\"} 1\n"));
 }
 
-TEST(GraphMetrics, CountByReasonAndSize) {
+TEST(ReportMetrics, AddUpCountersAndShowWhatIsThereNow) {
+    StepReport busy, calm;
+    busy.queues = {.running_requests = 4, .waiting_requests = 3, .waiting_tokens = 90, .oldest_wait_ns = 500'000'000};
+    calm.queues = {.running_requests = 1};
+    for (StepReport* r : {&busy, &calm}) {
+        r->work.admitted = 2;
+        r->grammars = {.masks = 3, .mask_ns = 500'000'000, .compiled = 1, .refused = 2};
+    }
+    const std::string text = text_after({busy, calm});
+    EXPECT_THAT(text, HasSubstr("patchbay_requests_admitted_total 4\n"));
+    EXPECT_THAT(text, HasSubstr("patchbay_requests_running 1\n"));
+    EXPECT_THAT(text, HasSubstr("patchbay_oldest_wait_seconds 0\n"));
+    EXPECT_THAT(text, HasSubstr("patchbay_grammar_masks_total 6\n"));
+    EXPECT_THAT(text, HasSubstr("patchbay_grammar_mask_seconds_total 1\n"));
+    EXPECT_THAT(text, HasSubstr("patchbay_grammars_total{outcome=\"refused\"} 4\n"));
+}
+
+TEST(ReportMetrics, CountTheTokensOfGraphsAndWhatWasCapturedAtLoad) {
     metrics::Metrics all;
-    GraphMetrics graphs(all, {.count = 3, .bytes = 4096, .capture_ns = 2'000'000'000});
+    ReportMetrics part(all, rows_of_computing_steps(),
+                       report_at_load(facts_of({}, {.count = 3, .bytes = 4096, .capture_ns = 2'000'000'000})));
     EXPECT_THAT(all.text(), HasSubstr("patchbay_graphs 3\n"));
-    graphs.on_step({.replayed = true, .miss = "", .size = 8, .padded_tokens = 3, .captured = 3, .bytes = 4096}, 5);
-    graphs.on_step({.miss = "size", .captured = 3, .bytes = 4096}, 300);
-    const std::string text = all.text();
-    EXPECT_THAT(text, HasSubstr("patchbay_graph_dispatches_total{mode=\"FULL\",reason=\"\",size=\"8\"} 1\n"));
-    EXPECT_THAT(text, HasSubstr("patchbay_graph_dispatches_total{mode=\"NONE\",reason=\"size\",size=\"0\"} 1\n"));
-    EXPECT_THAT(text, HasSubstr("patchbay_graph_tokens_total{kind=\"useful\"} 305\n"));
-    EXPECT_THAT(text, HasSubstr("patchbay_graph_tokens_total{kind=\"padded\"} 3\n"));
-    EXPECT_THAT(text, HasSubstr("patchbay_graph_capture_seconds_total 2\n"));
+    StepReport r;
+    r.work.scheduled_tokens = 5;
+    r.graph = {.replayed = true, .miss = "", .size = 8, .padded_tokens = 3, .captured = 4, .bytes = 8192};
+    part.on_step(r);
+    EXPECT_THAT(all.text(), HasSubstr("patchbay_graphs 4\n"));
+    EXPECT_THAT(all.text(), HasSubstr("patchbay_graph_tokens_total{kind=\"useful\"} 5\n"));
+    EXPECT_THAT(all.text(), HasSubstr("patchbay_graph_tokens_total{kind=\"padded\"} 3\n"));
+    EXPECT_THAT(all.text(), HasSubstr("patchbay_graph_capture_seconds_total 2\n"));
 }
 
-TEST(DraftMetrics, NameAModelsPassesOnlyWhereOneDrafts) {
-    DraftReport r{.drafted_tokens = 3, .accepted_tokens = 1, .length = 4, .passes = 2, .pass_tokens = 9};
-    r.drafted_at = {2, 1};
-    r.accepted_at = {1};
-    metrics::Metrics of_proposer, of_model;
-    DraftMetrics(of_proposer, DraftsBy::kProposer).on_step(r);
-    EXPECT_THAT(of_proposer.text(), HasSubstr("patchbay_spec_drafted_tokens_total{position=\"2\"} 1\n"));
-    EXPECT_THAT(of_proposer.text(), HasSubstr("patchbay_spec_accepted_tokens_total{position=\"1\"} 1\n"));
-    EXPECT_THAT(of_proposer.text(), HasSubstr("patchbay_spec_draft_length 0\n")) << "the engine has ended";
-    EXPECT_THAT(of_proposer.text(), Not(HasSubstr("patchbay_draft_model_passes_total 2\n")));
-    DraftMetrics(of_model, DraftsBy::kDraftModel).on_step(r);
-    EXPECT_THAT(of_model.text(), HasSubstr("patchbay_draft_model_passes_total 2\n"));
-    EXPECT_THAT(of_model.text(), HasSubstr("patchbay_draft_model_tokens_total 9\n"));
-}
-
-TEST(GrammarMetrics, AddUpTimesAndOutcomes) {
-    metrics::Metrics all;
-    GrammarMetrics grammars(all);
-    for (int i = 0; i < 2; ++i)
-        grammars.on_step({.masks = 3, .cut_drafts = 1, .mask_ns = 500'000'000, .compiled = 1, .refused = 2});
-    EXPECT_THAT(all.text(), HasSubstr("patchbay_grammar_masks_total 6\n"));
-    EXPECT_THAT(all.text(), HasSubstr("patchbay_grammar_mask_seconds_total 1\n"));
-    EXPECT_THAT(all.text(), HasSubstr("patchbay_grammars_total{outcome=\"refused\"} 4\n"));
+TEST(ReportMetrics, NameADraftModelsPassesOnlyWhereOneDrafts) {
+    StepReport r;
+    r.drafts = {.drafted_tokens = 3, .accepted_tokens = 1, .length = 4, .passes = 2, .pass_tokens = 9};
+    r.drafts.drafted_at = {2, 1};
+    r.drafts.accepted_at = {1};
+    const std::string of_proposer = text_after({r}, rows_of_drafts(false));
+    const std::string of_model = text_after({r}, rows_of_drafts(true));
+    EXPECT_THAT(of_proposer, HasSubstr("patchbay_spec_drafted_tokens_total{position=\"2\"} 1\n"));
+    EXPECT_THAT(of_proposer, HasSubstr("patchbay_spec_accepted_tokens_total{position=\"1\"} 1\n"));
+    EXPECT_THAT(of_proposer, HasSubstr("patchbay_spec_draft_length 4\n"));
+    EXPECT_THAT(of_proposer, Not(HasSubstr("patchbay_draft_model_passes_total 2\n")));
+    EXPECT_THAT(of_model, HasSubstr("patchbay_draft_model_passes_total 2\n"));
+    EXPECT_THAT(of_model, HasSubstr("patchbay_draft_model_tokens_total 9\n"));
 }
 
 TEST(StepMetrics, ObserveOnlyStepsThatComputed) {
@@ -111,6 +116,7 @@ TEST(StepMetrics, ObserveOnlyStepsThatComputed) {
     StepReport r;
     r.sync_reason = "";
     r.end_ns = 3'000'000'000;
+    r.kv.residencies_ns = {2'000'000'000};
     steps.on_step(r);
     r.work.scheduled_seqs = 1;
     r.work.scheduled_tokens = r.work.prefill_tokens = 5;
@@ -120,6 +126,21 @@ TEST(StepMetrics, ObserveOnlyStepsThatComputed) {
     EXPECT_THAT(text, HasSubstr("patchbay_step_seconds_count 1\n"));
     EXPECT_THAT(text, HasSubstr("patchbay_step_seconds_sum 3\n"));
     EXPECT_THAT(text, HasSubstr("patchbay_async_steps_total{depth=\"1\",reason=\"\"} 1\n"));
+    EXPECT_THAT(text, HasSubstr("patchbay_kv_block_residency_seconds_sum 4\n"));
+}
+
+TEST(StepMetrics, CountDispatchesByReasonAndSize) {
+    metrics::Metrics all;
+    StepMetrics steps(all);
+    StepReport r;
+    r.work.scheduled_seqs = 1;
+    r.graph = {.replayed = true, .miss = "", .size = 8};
+    steps.on_step(r);
+    r.graph = {.miss = "size"};
+    steps.on_step(r);
+    const std::string text = all.text();
+    EXPECT_THAT(text, HasSubstr("patchbay_graph_dispatches_total{mode=\"FULL\",reason=\"\",size=\"8\"} 1\n"));
+    EXPECT_THAT(text, HasSubstr("patchbay_graph_dispatches_total{mode=\"NONE\",reason=\"size\",size=\"0\"} 1\n"));
 }
 
 TEST(RequestMetrics, ForgetARequestWhoseOutputsHaveAllEnded) {

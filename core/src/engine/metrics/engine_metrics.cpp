@@ -4,16 +4,12 @@
 #include <optional>
 
 #include "engine/facts.hpp"
-#include "engine/metrics/draft_metrics.hpp"
-#include "engine/metrics/grammar_metrics.hpp"
-#include "engine/metrics/graph_metrics.hpp"
-#include "engine/metrics/kv_metrics.hpp"
-#include "engine/metrics/preemption_metrics.hpp"
-#include "engine/metrics/queue_metrics.hpp"
 #include "engine/metrics/rank_metrics.hpp"
+#include "engine/metrics/report_metrics.hpp"
 #include "engine/metrics/request_metrics.hpp"
 #include "engine/metrics/slot_metrics.hpp"
 #include "engine/metrics/step_metrics.hpp"
+#include "engine/step_report.hpp"
 
 namespace patchbay::engine {
 
@@ -22,22 +18,19 @@ struct EngineMetrics::Parts {
     Parts(metrics::Metrics& m, const EngineFacts& facts)
         : in_virtual_time(facts.device_computes ? nullptr : m.labelled({{"time", "virtual"}})),
           all(in_virtual_time ? *in_virtual_time : m), ranks(all, facts.ranks), slots(all, facts.plugins),
-          kv(all, facts.kv), preemption(all, facts.kv), graphs(all, facts.graphs) {
+          numbers(all, rows_of_steps(), report_at_load(facts)),
+          computing(all, rows_of_computing_steps(), report_at_load(facts)) {
         if (std::ranges::any_of(facts.plugins, [](const host::Identity& p) { return p.kind == "proposer"; }))
-            drafts.emplace(all, facts.draft.model.empty() ? DraftsBy::kProposer : DraftsBy::kDraftModel);
+            drafts.emplace(all, rows_of_drafts(!facts.draft.model.empty()), StepReport{});
     }
 
     const std::unique_ptr<metrics::Metrics> in_virtual_time;
     metrics::Metrics& all;
     RankMetrics ranks;
     SlotMetrics slots;
-    QueueMetrics queues{all};
     StepMetrics steps{all};
-    KvMetrics kv;
-    PreemptionMetrics preemption;
-    GrammarMetrics grammars{all};
-    GraphMetrics graphs;
-    std::optional<DraftMetrics> drafts; // none: there is no proposer
+    ReportMetrics numbers, computing;    // of each step; of those that were dispatched
+    std::optional<ReportMetrics> drafts; // of those likewise; none: there is no proposer
     RequestMetrics requests{all};
 };
 
@@ -57,14 +50,11 @@ void EngineMetrics::on_output(const RequestOutput& out) { parts_->requests.on_ou
 void EngineMetrics::on_end(const StepReport& r) {
     Parts& p = *parts_;
     p.slots.on_step(r);
-    p.queues.on_step(r.queues, r.work.admitted);
     p.steps.on_step(r);
-    p.kv.on_step(r.kv);
-    p.preemption.on_step(r.preemption);
-    p.grammars.on_step(r.grammars);
+    p.numbers.on_step(r);
     if (r.work.scheduled_seqs == 0) return; // nothing was dispatched, and nothing drafted
-    p.graphs.on_step(r.graph, r.work.scheduled_tokens);
-    if (p.drafts) p.drafts->on_step(r.drafts);
+    p.computing.on_step(r);
+    if (p.drafts) p.drafts->on_step(r);
 }
 
 }  // namespace patchbay::engine

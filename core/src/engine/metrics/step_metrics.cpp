@@ -3,37 +3,24 @@
 #include <string>
 
 #include "engine/metrics/seconds.hpp"
+#include "engine/step_report.hpp"
 
 namespace patchbay::engine {
 
 StepMetrics::StepMetrics(metrics::Metrics& m)
-    : all_(m), steps_(m.counter("patchbay_steps_total")),
-      prefill_(m.counter("patchbay_scheduled_tokens_total", {{"kind", "prefill"}})),
-      decode_(m.counter("patchbay_scheduled_tokens_total", {{"kind", "decode"}})),
-      trimmed_(m.counter("patchbay_trimmed_items_total")), forked_(m.counter("patchbay_forked_sequences_total")),
-      broadcast_bytes_(m.counter("patchbay_broadcast_bytes_total")),
-      broadcast_seconds_(m.counter("patchbay_broadcast_seconds_total")), seconds_(m.histogram("patchbay_step_seconds")),
-      tokens_(m.histogram("patchbay_step_tokens")), sequences_(m.histogram("patchbay_step_sequences")) {
-    for (size_t i = 0; i < kPhaseCount; ++i)
-        phases_[i] =
-            &m.counter("patchbay_step_phase_seconds_total", {{"phase", std::string(name_of(static_cast<Phase>(i)))}});
-}
+    : all_(m), steps_(m.counter("patchbay_steps_total")), seconds_(m.histogram("patchbay_step_seconds")),
+      tokens_(m.histogram("patchbay_step_tokens")), sequences_(m.histogram("patchbay_step_sequences")),
+      residency_(m.histogram("patchbay_kv_block_residency_seconds")) {}
 
 void StepMetrics::on_step(const StepReport& r) {
-    const ScheduledWork& work = r.work;
     steps_.Increment();
-    for (size_t i = 0; i < kPhaseCount; ++i) phases_[i]->Increment(seconds(r.phase_ns[i]));
-    broadcast_bytes_.Increment(static_cast<double>(r.broadcast_bytes));
-    broadcast_seconds_.Increment(seconds(r.broadcast_ns));
-    trimmed_.Increment(work.trimmed);
-    forked_.Increment(work.forked);
-    if (work.scheduled_seqs == 0) return;
+    for (const uint64_t ns : r.kv.residencies_ns) residency_.Observe(seconds(ns));
+    if (r.work.scheduled_seqs == 0) return; // nothing was dispatched
     seconds_.Observe(seconds(since(r.start_ns, r.end_ns)));
-    prefill_.Increment(work.prefill_tokens);
-    decode_.Increment(work.decode_tokens);
-    tokens_.Observe(work.scheduled_tokens);
-    sequences_.Observe(work.scheduled_seqs);
+    tokens_.Observe(r.work.scheduled_tokens);
+    sequences_.Observe(r.work.scheduled_seqs);
     by_sync_reason(r.sync_reason).Increment();
+    dispatches(r.graph).Increment();
 }
 
 prometheus::Counter& StepMetrics::by_sync_reason(std::string_view reason) {
@@ -41,6 +28,15 @@ prometheus::Counter& StepMetrics::by_sync_reason(std::string_view reason) {
     if (!counter)
         counter = &all_.counter("patchbay_async_steps_total",
                                 {{"depth", reason.empty() ? "1" : "0"}, {"reason", std::string(reason)}});
+    return *counter;
+}
+
+prometheus::Counter& StepMetrics::dispatches(const GraphReport& r) {
+    prometheus::Counter*& counter = dispatches_[{r.miss, r.size}];
+    if (!counter)
+        counter = &all_.counter("patchbay_graph_dispatches_total", {{"mode", r.replayed ? "FULL" : "NONE"},
+                                                                    {"size", std::to_string(r.size)},
+                                                                    {"reason", std::string(r.miss)}});
     return *counter;
 }
 
