@@ -18,7 +18,6 @@ struct Origin {
     std::shared_ptr<const std::string> name; // the file, the reason, or the flag with its dashes
     uint32_t line = 0, column = 0;           // 1-based; of a file
 
-    static Origin of_default() { return {}; }
     static Origin automatic(std::string reason);
     static Origin flag(std::string flag);
     // "demo.yaml:12:3", "default", "automatic: <reason>" or "command line --threads".

@@ -13,7 +13,7 @@
 //   Node effective = slo_table().read(node, slo, faults); // node: null or a map; effective: every key with its origin
 //   if (faults.any()) return faults.failure();
 //
-// A default is what the struct holds before it is read. Several structs nest by section() and list(); what the table
+// A default is what the struct holds before it is read. Several structs nest by section(); what the table
 // cannot say (a union, "a number or a map") goes through custom().
 #pragma once
 #include <concepts>
@@ -94,9 +94,7 @@ class Table {
     // A map with a table of its own.
     template <class U>
     Table& section(std::string name, U T::*field, Table<U> table, std::string text);
-    // A list of maps; a list of numbers or texts, in which the bounds hold for each.
-    template <class U>
-    Table& list(std::string name, std::vector<U> T::*field, Table<U> table, std::string text);
+    // A list of numbers or texts, in which the bounds hold for each.
     template <class V>
     Table& values(std::string name, std::vector<V> T::*field, Bounds bounds, std::string text);
     // Anything else. info.json_schema describes it to editors.
@@ -146,7 +144,7 @@ void describe(KeyInfo& info) {
         info.type = ValueType::kFloat;
     } else {
         static_assert(std::same_as<V, std::string>,
-                      "no way to read this type: use word(), section(), list() or custom()");
+                      "no way to read this type: use word(), section() or custom()");
         info.type = ValueType::kString;
     }
 }
@@ -237,24 +235,6 @@ Table<T>& Table<T>::section(std::string name, U T::*field, Table<U> table, std::
     return custom(info, [field, info, inner](const Node* given, T& out, Faults& faults) {
         const bool usable = given && is_section(*given, "'" + info.name + "'", faults);
         return inner->read(usable ? *given : Node{}, out.*field, faults);
-    });
-}
-
-template <class T>
-template <class U>
-Table<T>& Table<T>::list(std::string name, std::vector<U> T::*field, Table<U> table, std::string text) {
-    KeyInfo info{.name = std::move(name), .type = ValueType::kList, .description = std::move(text)};
-    info.children.push_back({.name = "item", .type = ValueType::kMap, .children = table.keys()});
-    auto inner = std::make_shared<const Table<U>>(std::move(table));
-    return custom(info, [field, info, inner](const Node* given, T& out, Faults& faults) {
-        Node effective = Node::list(given ? given->origin : Origin{});
-        if (given && given->kind != NodeKind::kList)
-            faults.add(given->origin, "'" + info.name + "' is " + given->describe() + ", expected a list");
-        else if (given)
-            for (const Node& item : given->items)
-                if (is_section(item, "an item of '" + info.name + "'", faults))
-                    effective.items.push_back(inner->read(item, (out.*field).emplace_back(), faults));
-        return effective;
     });
 }
 

@@ -19,7 +19,6 @@ void Conversation::set_system(const std::string& text) {
 void Conversation::reset() {
     messages_ = nlohmann::ordered_json::array();
     if (!system_.empty()) messages_.push_back({{"role", "system"}, {"content", system_}});
-    context_tokens_ = 0;
 }
 
 Result<std::vector<int32_t>> Conversation::prompt() const {
@@ -52,10 +51,8 @@ Result<> Conversation::say(const std::string& text, const std::function<void(con
     request.arrival_ns = engine_.clock().now_ns();
     std::string answer;
     std::optional<Failure> failed;
-    size_t made = 0;
     request.on_output = [&](const engine::RequestOutput& out) {
         answer += out.text;
-        made += out.tokens.size();
         if (!out.text.empty()) on_text(out.text);
         if (out.finish == engine::FinishReason::kError) failed = fail(out.error_code, out.stop_reason);
     };
@@ -68,7 +65,6 @@ Result<> Conversation::say(const std::string& text, const std::function<void(con
     if (const auto done = service::run_to_end(engine_, {end_if_asked, {}}); !done) return forget(done.failure());
     if (failed) return forget(*failed);
     messages_.push_back({{"role", "assistant"}, {"content", answer}});
-    context_tokens_ = prompt_tokens + made;
     return {};
 }
 

@@ -21,7 +21,6 @@ class Conversation {
     // and answered is remembered, also where the answer was ended; nothing is where it fails.
     Result<> say(const std::string& text, const std::function<void(const std::string&)>& on_text,
                  const std::function<bool()>& go_on);
-    size_t context_tokens() const { return context_tokens_; } // of the latest prompt and its answer
 
   private:
     Result<std::vector<int32_t>> prompt() const;
@@ -31,7 +30,6 @@ class Conversation {
     const engine::SamplingParams sampling_;
     nlohmann::ordered_json messages_ = nlohmann::ordered_json::array();
     std::string system_;
-    size_t context_tokens_ = 0;
 };
 
 }  // namespace patchbay::cli
