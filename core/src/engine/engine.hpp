@@ -24,16 +24,6 @@
 namespace patchbay::engine {
 }
 
-namespace patchbay::host {
-class Registry;
-}
-
-namespace patchbay::kv {
-class KvCache;
-struct BlockTable;
-struct CacheEvent;
-}
-
 namespace patchbay::parallel {
 class World;
 }
@@ -41,9 +31,7 @@ class World;
 namespace patchbay::engine {
 
 class StepFiles;
-class StepObserver;
 class SwapControl;
-struct Substitutes;
 
 class Engine {
   public:

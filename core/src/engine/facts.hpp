@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "host/registry.hpp"
+#include "host/identity.hpp"
 #include "runner/model_work.hpp"
 
 namespace patchbay::engine {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "host/component.hpp"
-#include "host/registry.hpp"
+#include "host/identity.hpp"
 
 namespace patchbay::host {
 

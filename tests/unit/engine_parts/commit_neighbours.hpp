@@ -11,10 +11,6 @@
 #include "engine/speculation/draft_feedback.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
-namespace patchbay::kv {
-class KvCache;
-}
-
 namespace patchbay::engine::testing {
 
 class FakeDrafting final : public DraftFeedback {

@@ -23,10 +23,6 @@
 #include "unit/engine_parts/fake_policies.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
-namespace patchbay::engine {
-struct StepReport;
-}
-
 namespace patchbay::engine::testing {
 
 struct World { // of a test: what is configured

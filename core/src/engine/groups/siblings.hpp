@@ -15,8 +15,6 @@ class KvCache;
 
 namespace patchbay::engine {
 
-struct Sequence;
-
 class Siblings {
   public:
     using Map = std::unordered_map<RequestId, std::vector<Sequence*>>;

@@ -8,8 +8,6 @@
 
 namespace patchbay::engine {
 
-struct Sequence;
-
 class Aborts {
   public:
     void add(RequestId request) { requests_.push_back(request); }

@@ -18,7 +18,6 @@ class Outputs;
 class Pooling;
 class PromptLogprobs;
 class SamplerPort;
-struct Sequence;
 class Sequences;
 class Siblings;
 struct StepContext;

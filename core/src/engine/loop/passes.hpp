@@ -18,9 +18,6 @@ class KvCache;
 namespace patchbay::engine {
 
 class DraftVerification;
-struct InFlightStep;
-class InFlightSteps;
-class SamplerPort;
 struct StepContext;
 class StepSummary;
 

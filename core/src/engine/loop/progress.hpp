@@ -6,13 +6,7 @@
 #include "base/result.hpp"
 #include "engine/scheduling/scheduler_port.hpp"
 
-namespace patchbay {
-class Clock;
-}
-
 namespace patchbay::engine {
-
-class Sequences;
 
 class Progress {
   public:

@@ -18,7 +18,6 @@ class Proposals;
 struct StepContext;
 class StepObserver;
 class StepSummary;
-class Swaps;
 
 class StepLoop {
   public:

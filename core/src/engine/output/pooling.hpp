@@ -12,8 +12,6 @@
 
 namespace patchbay::engine {
 
-struct Sequence;
-
 class Pooling {
   public:
     // Its request wants an embedding. A mean is over tokens that are computed, so it reads no cached prefix.

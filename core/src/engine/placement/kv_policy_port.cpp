@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "engine/loop/step_context.hpp"
+#include "host/registry.hpp"
 
 namespace patchbay::engine {
 namespace {

@@ -7,13 +7,7 @@
 #include "host/slot.hpp"
 #include "kv/kv_cache.hpp"
 
-namespace patchbay {
-class Clock;
-}
-
 namespace patchbay::engine {
-
-struct StepContext;
 
 class KvPolicyPort final : public kv::Evictor {
   public:

@@ -15,10 +15,6 @@ namespace patchbay::config {
 struct EngineSettings;
 }
 
-namespace patchbay::execution {
-class Executor;
-}
-
 namespace patchbay::engine {
 
 class Admission;

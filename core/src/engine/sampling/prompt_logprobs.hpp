@@ -13,7 +13,6 @@ struct EngineSettings;
 namespace patchbay::engine {
 
 struct Placed;
-struct Sequence;
 
 class PromptLogprobs {
   public:

@@ -5,10 +5,6 @@
 #include "engine/request.hpp"
 #include "runner/device_sampling.hpp"
 
-namespace patchbay::runner {
-struct SampledRows;
-}
-
 namespace patchbay::engine {
 
 struct StepSamples { // by row

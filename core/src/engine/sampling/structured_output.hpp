@@ -6,10 +6,6 @@
 #include "engine/sampling/row_constraint.hpp"
 #include "grammar/compile.hpp"
 
-namespace patchbay {
-class Clock;
-}
-
 namespace patchbay::engine {
 
 struct StepContext;

@@ -14,8 +14,6 @@ struct EngineSettings;
 namespace patchbay::engine {
 
 class SchedulerView;
-struct Sequence;
-class Sequences;
 struct StepContext;
 class SwapJournal;
 

@@ -7,8 +7,6 @@
 
 namespace patchbay::engine {
 
-struct Sequence;
-
 struct StepPlan {
     struct Item {
         Sequence* sequence;

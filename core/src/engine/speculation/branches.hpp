@@ -20,7 +20,6 @@ class KvCache;
 namespace patchbay::engine {
 
 class DraftKvTable;
-class DraftRecords;
 struct StepContext;
 struct StepSamples;
 

@@ -10,8 +10,6 @@
 
 namespace patchbay::engine {
 
-struct Sequence;
-
 struct HiddenRows { // of tokens that the step under way computed: where the target left their hidden states
     uint32_t begin = 0, count = 0, first_row = 0;
     bool has(uint32_t token) const { return token >= begin && token - begin < count; }

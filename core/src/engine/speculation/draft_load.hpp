@@ -9,14 +9,6 @@
 #include "patchbay/sizes.hpp"
 #include "runner/runner_settings.hpp"
 
-namespace patchbay {
-class ThreadPool;
-}
-
-namespace patchbay::config {
-struct EngineConfig;
-}
-
 namespace patchbay::engine {
 
 inline constexpr uint32_t kDraftModel = 0; // as pb_runner_facts.model: there is no other

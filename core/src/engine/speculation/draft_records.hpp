@@ -9,8 +9,6 @@
 
 namespace patchbay::engine {
 
-struct Sequence;
-
 struct DraftRecord {
     std::vector<DraftPath> branches; // further paths, the more likely first
     std::vector<uint8_t> drawn;      // by rejection, by draft: whether it was drawn at random,

@@ -24,7 +24,6 @@ class DraftModel;
 class DraftRecords;
 class DraftVerification;
 class PageCopies;
-struct StepContext;
 class SwapJournal;
 
 class Proposals final : public DraftFeedback {

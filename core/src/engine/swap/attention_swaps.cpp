@@ -7,6 +7,7 @@
 #include "engine/loop/step_context.hpp"
 #include "engine/swap/swap_journal.hpp"
 #include "execution/executor.hpp"
+#include "host/registry.hpp"
 
 namespace patchbay::engine {
 

@@ -6,7 +6,6 @@
 #include "execution/attention_exchange.hpp"
 
 namespace patchbay::execution {
-class AttentionExchange;
 class Executor;
 }
 

@@ -11,7 +11,6 @@ struct PluginChoice;
 }
 
 namespace patchbay::host {
-struct Identity;
 class Prober;
 class Registry;
 }

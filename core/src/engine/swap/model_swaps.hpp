@@ -14,10 +14,6 @@
 #include "runner/between_steps.hpp"
 #include "runner/loaded_weights.hpp"
 
-namespace patchbay::config {
-struct EngineConfig;
-}
-
 namespace patchbay::execution {
 class Executor;
 class ModelExchange;

@@ -15,10 +15,6 @@
 #include "host/component.hpp"
 #include "host/swap.hpp"
 
-namespace patchbay::config {
-struct EngineConfig;
-}
-
 namespace patchbay::engine {
 
 // [any thread but the one that steps; that one too, between steps]

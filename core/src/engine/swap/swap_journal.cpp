@@ -22,6 +22,8 @@ void SwapJournal::keep(const host::SwapRecord& r) {
     note_for_crashes(text);
 }
 
+void SwapJournal::note_refusal(host::SwapRecord r) { context_.report.swaps.push_back(std::move(r)); }
+
 void SwapJournal::note(host::SwapRecord r) {
     keep(r);
     r.after_calls = after_calls_ && r.state == host::SwapState::kRolledBack;

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/loop/step_context.hpp"
 #include "host/swap.hpp"
 
 namespace patchbay::engine {
@@ -30,7 +29,7 @@ class SwapJournal {
 
     void note(host::SwapRecord);
     // One that was refused before the step's thread heard of it, and said so where it was asked for.
-    void note_refusal(host::SwapRecord r) { context_.report.swaps.push_back(std::move(r)); }
+    void note_refusal(host::SwapRecord);
 
   private:
     void keep(const host::SwapRecord&);

@@ -6,14 +6,9 @@
 #include "engine/speculation/proposals.hpp"
 #include "engine/swap/swap_port.hpp"
 
-namespace patchbay::config {
-struct SpeculationSettings;
-}
-
 namespace patchbay::engine {
 
 class PromptLogprobs;
-struct StepContext;
 
 class SchedulerSwaps final : public SwapPort {
   public:

@@ -12,10 +12,6 @@
 #include "engine/swap/swap_port.hpp"
 #include "engine/swap/together.hpp"
 
-namespace patchbay {
-class Clock;
-}
-
 namespace patchbay::config {
 struct SwapSettings;
 }
