@@ -1,4 +1,4 @@
-#include "cli/admin_command.hpp"
+#include "cli/commands.hpp"
 
 #include <cmath>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "cli/bench_command.hpp"
+#include "cli/commands.hpp"
 
 #include <unistd.h>
 
@@ -9,9 +9,6 @@
 #include "base/printable.hpp"
 #include "bench/grammar_bench.hpp"
 #include "bench/model_bench.hpp"
-#include "cli/bench_host.hpp"
-#include "cli/bench_kv_quality.hpp"
-#include "cli/bench_spec.hpp"
 #include "cli/flag_checks.hpp"
 #include "cli/key_flags.hpp"
 #include "cli/plugin_dirs.hpp"

@@ -1,4 +1,4 @@
-#include "cli/bench_host.hpp"
+#include "cli/commands.hpp"
 
 #include <algorithm>
 #include <iostream>

@@ -1,4 +1,4 @@
-#include "cli/bench_kv_quality.hpp"
+#include "cli/commands.hpp"
 
 #include <algorithm>
 #include <fstream>

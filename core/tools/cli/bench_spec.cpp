@@ -1,4 +1,4 @@
-#include "cli/bench_spec.hpp"
+#include "cli/commands.hpp"
 
 #include <unistd.h>
 

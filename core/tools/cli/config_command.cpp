@@ -1,4 +1,4 @@
-#include "cli/config_command.hpp"
+#include "cli/commands.hpp"
 
 #include <algorithm>
 #include <iostream>

@@ -1,4 +1,4 @@
-#include "cli/generate_command.hpp"
+#include "cli/commands.hpp"
 
 #include <algorithm>
 #include <array>

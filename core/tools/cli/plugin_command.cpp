@@ -1,4 +1,4 @@
-#include "cli/plugin_command.hpp"
+#include "cli/commands.hpp"
 
 #include <algorithm>
 #include <iostream>

@@ -1,4 +1,4 @@
-#include "cli/run_child_command.hpp"
+#include "cli/commands.hpp"
 
 #include "cli/interruption.hpp"
 #include "cli/run_control.hpp"

@@ -1,4 +1,4 @@
-#include "cli/runs_command.hpp"
+#include "cli/commands.hpp"
 
 #include <algorithm>
 #include <cmath>

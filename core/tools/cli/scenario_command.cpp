@@ -1,4 +1,4 @@
-#include "cli/scenario_command.hpp"
+#include "cli/commands.hpp"
 
 #include <iostream>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "cli/serve_command.hpp"
+#include "cli/commands.hpp"
 
 #include <spdlog/spdlog.h>
 

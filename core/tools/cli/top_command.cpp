@@ -1,4 +1,4 @@
-#include "cli/top_command.hpp"
+#include "cli/commands.hpp"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "cli/workload_command.hpp"
+#include "cli/commands.hpp"
 
 #include <stdlib.h>
 

@@ -1,9 +1,0 @@
-// `patchbay status`, `swap`, `reload` and `drain`: live control of an engine that runs, over its admin address.
-#pragma once
-#include "cli/command.hpp"
-
-namespace patchbay::cli {
-
-void add_admin_commands(Commands&);
-
-}  // namespace patchbay::cli
