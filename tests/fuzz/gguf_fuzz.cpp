@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "text/utf8.hpp"
+#include "base/utf8.hpp"
 #include "weights/block_codes.hpp"
 #include "weights/gguf_tokenizer.hpp"
 
@@ -51,7 +51,7 @@ void use(const text::Tokenizer& tokenizer) {
     for (const auto id : ids)
         if (id < 0 || static_cast<uint32_t>(id) >= tokenizer.vocab_size()) __builtin_trap();
     const std::string text = tokenizer.decode(ids);
-    if (text::valid_prefix(text) != text.size()) __builtin_trap();
+    if (patchbay::valid_prefix(text) != text.size()) __builtin_trap();
 }
 
 }  // namespace

@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/utf8.hpp"
 #include "text/charsmap.hpp"
 #include "text/detokenizer.hpp"
 #include "text/sentencepiece_tokenizer.hpp"
-#include "text/utf8.hpp"
 
 namespace {
 
@@ -28,14 +28,14 @@ void use(const std::shared_ptr<const Tokenizer>& tokenizer) {
         joined += detokenizer.add(id);
     }
     joined += detokenizer.finish();
-    if (valid_prefix(joined) != joined.size() || joined != tokenizer->decode(ids)) __builtin_trap();
+    if (patchbay::valid_prefix(joined) != joined.size() || joined != tokenizer->decode(ids)) __builtin_trap();
 }
 
 void use(const Charsmap& map) {
     const std::string text = "e\xCC\x81 fi caf\xC3\xA9 \xF0\x9F\xA6\x99 abc\r\n";
     std::string out;
     map.apply(text, 4096, out);
-    if (valid_prefix(out) != out.size()) __builtin_trap();
+    if (patchbay::valid_prefix(out) != out.size()) __builtin_trap();
     for (size_t i = 0; i < text.size(); ++i)
         if (const auto match = map.at(std::string_view(text).substr(i), Charsmap::Prefer::kLongest))
             if (match->length == 0 || match->length > text.size() - i) __builtin_trap();

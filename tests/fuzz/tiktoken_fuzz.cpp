@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/utf8.hpp"
 #include "text/tiktoken.hpp"
-#include "text/utf8.hpp"
 
 namespace {
 
@@ -18,7 +18,7 @@ void use(const Tokenizer& tokenizer, std::string_view text) {
     for (const TokenId id : ids)
         if (id < 0 || static_cast<uint32_t>(id) >= tokenizer.vocab_size()) __builtin_trap();
     const std::string back = tokenizer.decode(ids);
-    if (valid_prefix(back) != back.size()) __builtin_trap();
+    if (patchbay::valid_prefix(back) != back.size()) __builtin_trap();
 }
 
 }  // namespace

@@ -7,10 +7,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/utf8.hpp"
 #include "text/byte_alphabet.hpp"
 #include "text/detokenizer.hpp"
 #include "text/tokenizer_json.hpp"
-#include "text/utf8.hpp"
 
 namespace {
 
@@ -63,7 +63,7 @@ void use(const std::shared_ptr<const Tokenizer>& tokenizer, std::string_view tex
     for (const TokenId id : ids) {
         if (id < 0 || static_cast<uint32_t>(id) >= tokenizer->vocab_size()) __builtin_trap();
         const std::string delta = detokenizer.add(id);
-        if (valid_prefix(delta) != delta.size()) __builtin_trap();
+        if (patchbay::valid_prefix(delta) != delta.size()) __builtin_trap();
         joined += delta;
     }
     if (joined + detokenizer.finish() != tokenizer->decode(ids)) __builtin_trap();
@@ -71,7 +71,7 @@ void use(const std::shared_ptr<const Tokenizer>& tokenizer, std::string_view tex
 
 // Metaspace takes a leading space for its own, and U+2581 for a space.
 void must_come_back(const Tokenizer& tokenizer, std::string_view text) {
-    const bool plain = valid_prefix(text) == text.size() && !text.starts_with(' ') && text.find("▁") == text.npos;
+    const bool plain = patchbay::valid_prefix(text) == text.size() && !text.starts_with(' ') && text.find("▁") == text.npos;
     if (plain && tokenizer.decode(tokenizer.encode(text)) != text) __builtin_trap();
 }
 

@@ -2,6 +2,7 @@
 #include <regex>
 #include <tuple>
 
+#include "base/utf8.hpp"
 #include "paths.hpp"
 #include "serve/reply.hpp"
 #include "serve/server_fixture.hpp"
@@ -167,7 +168,7 @@ TEST(Completions, ShowLogprobs) {
     const Json& got = choice["logprobs"];
     std::string joined;
     for (size_t i = 0; i < 5; ++i) {
-        EXPECT_EQ(got["text_offset"][i], characters(joined));
+        EXPECT_EQ(got["text_offset"][i], count_characters(joined));
         joined += got["tokens"][i].get<std::string>();
         EXPECT_LT(got["token_logprobs"][i].get<double>(), 0);
         const Json& top = got["top_logprobs"][i];

@@ -1,8 +1,9 @@
 #include "base/printable.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
+
+#include "base/utf8.hpp"
 
 namespace patchbay {
 namespace {
@@ -15,21 +16,10 @@ struct Character {
     size_t bytes = 0; // 0: what begins here is no UTF-8
 };
 
-// RFC 3629: no overlong forms, no surrogates.
 Character first_character(std::string_view text) {
-    const auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(text[i])); };
-    const uint32_t lead = byte(0);
-    if (lead < 0x80) return {lead, 1};
-    const size_t bytes = lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
-    if (bytes == 0 || text.size() < bytes) return {};
-    uint32_t code = lead & (0xffu >> (bytes + 1));
-    for (size_t i = 1; i < bytes; ++i) {
-        if ((byte(i) & 0xc0) != 0x80) return {};
-        code = code << 6 | (byte(i) & 0x3f);
-    }
-    constexpr std::array<uint32_t, 5> kSmallest{0, 0, 0x80, 0x800, 0x10000};
-    const bool surrogate = code >= 0xd800 && code < 0xe000;
-    return code < kSmallest[bytes] || surrogate || code > 0x10ffff ? Character{} : Character{code, bytes};
+    const Utf8Step step = utf8_step(text);
+    if (step.what != Utf8::kCharacter) return {};
+    return {code_point(text.substr(0, step.bytes)), step.bytes};
 }
 
 bool is_obeyed(uint32_t code) { // by terminals, by logs, by eyes
@@ -80,7 +70,7 @@ std::string printable_message(std::string_view message) {
     size_t taken = 0;
     if (message.size() <= kMaxLine) return escape(message, kMaxLine, taken);
     std::string_view end = message.substr(message.size() - kMaxLine / 4);
-    while (!end.empty() && (static_cast<unsigned char>(end.front()) & 0xc0) == 0x80) end.remove_prefix(1);
+    while (!end.empty() && continues_character(end.front())) end.remove_prefix(1);
     return escape(message, kMaxLine * 3 / 4, taken) + " … " + escape(end, end.size(), taken);
 }
 

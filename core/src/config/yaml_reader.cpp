@@ -9,6 +9,7 @@
 #include "base/json_file.hpp"
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
+#include "base/utf8.hpp"
 #include "config/document.hpp"
 #include "config/tree_builder.hpp"
 
@@ -84,34 +85,14 @@ class YamlEvents final : public YAML::EventHandler {
     TreeBuilder& tree_;
 };
 
-// Where the first byte is that is no UTF-8 (RFC 3629: no overlong forms, no surrogates), or npos.
-size_t first_not_utf8(std::string_view text) {
-    for (size_t i = 0; i < text.size();) {
-        const auto byte = [&](size_t k) { return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u; };
-        const unsigned lead = byte(0);
-        const size_t length = lead < 0x80                   ? 1
-                              : lead >= 0xc2 && lead < 0xe0 ? 2
-                              : lead >= 0xe0 && lead < 0xf0 ? 3
-                              : lead >= 0xf0 && lead < 0xf5 ? 4
-                                                            : 0;
-        if (length == 0) return i;
-        for (size_t k = 1; k < length; ++k)
-            if ((byte(k) & 0xc0) != 0x80) return i;
-        if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f) || (lead == 0xf0 && byte(1) < 0x90) ||
-            (lead == 0xf4 && byte(1) > 0x8f))
-            return i;
-        i += length;
-    }
-    return text.npos;
-}
-
 Result<Node> parse(std::string_view text, const std::string& name, const DocumentLimits& limits, Quoting quoting) {
     const std::string shown = patchbay::printable(name, 1000); // a file that another one includes may have any name
     if (text.size() > limits.bytes)
         return invalid(shown + " has " + std::to_string(text.size()) + " bytes, more than the " +
                        std::to_string(limits.bytes) + " of a configuration");
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3); // a byte order mark
-    const size_t bad = std::min(text.find('\0'), first_not_utf8(text));
+    const size_t good = valid_prefix(text), not_utf8 = good < text.size() ? good : text.npos;
+    const size_t bad = std::min(text.find('\0'), not_utf8);
     if (bad != text.npos)
         return invalid(
             shown + ":" +

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/utf8.hpp"
 #include "grammar/schema_keywords.hpp"
 #include "grammar/schema_values.hpp"
 
@@ -111,10 +112,9 @@ class Evaluation {
 
     Verdict string(const std::string& key, const Json& value) const {
         const auto& text = v_.get_ref<const std::string&>();
-        const auto length = std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
         if (key == "pattern") return value.is_string() ? check_.matches(value.get<std::string>(), text) : std::nullopt;
         if (key == "format") return std::nullopt;
-        return counted(key, value, "minLength", "maxLength", static_cast<size_t>(length));
+        return counted(key, value, "minLength", "maxLength", count_characters(text));
     }
 
     Verdict array(const std::string& key, const Json& value) const {

@@ -1,8 +1,8 @@
 #include "grammar/utf8_reader.hpp"
 
 #include "base/refusals.hpp"
+#include "base/utf8.hpp"
 #include "grammar/code_points.hpp"
-#include "text/utf8.hpp"
 
 namespace patchbay::grammar {
 
@@ -10,16 +10,13 @@ Result<Utf8Reader> Utf8Reader::of(std::string_view text, size_t max_bytes, const
     if (text.size() > max_bytes)
         return invalid(std::string(what) + " of " + std::to_string(text.size()) + " bytes, expected at most " +
                        std::to_string(max_bytes));
-    if (const size_t good = text::valid_prefix(text); good != text.size())
+    if (const size_t good = valid_prefix(text); good != text.size())
         return invalid(std::string(what) + ": byte " + std::to_string(good) + " is not UTF-8");
     Utf8Reader out;
     for (size_t i = 0; i < text.size();) {
-        const auto lead = static_cast<uint8_t>(text[i]);
-        const size_t length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-        char32_t c = length == 1 ? lead : lead & (0xFFu >> (length + 1));
-        for (size_t k = 1; k < length; ++k) c = c << 6 | (static_cast<uint8_t>(text[i + k]) & 63u);
-        out.text_ += c;
-        i += length;
+        const std::string_view character = text.substr(i, utf8_step(text.substr(i)).bytes);
+        out.text_ += code_point(character);
+        i += character.size();
     }
     return out;
 }

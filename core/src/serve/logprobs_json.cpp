@@ -1,6 +1,7 @@
 // Log-probabilities in the forms of OpenAI's two APIs and of vLLM.
 #include <algorithm>
 
+#include "base/utf8.hpp"
 #include "serve/reply.hpp"
 
 namespace patchbay::serve {
@@ -51,7 +52,7 @@ Json completion_logprobs(const GenerationRequest& request, const ServedModel& mo
     const auto add = [&](TokenId token, const TokenLogprobs* of) {
         std::string text = token_text(request, model, token);
         offsets.push_back(offset);
-        offset += characters(text);
+        offset += count_characters(text);
         values.push_back(of ? Json(finite(of->sampled)) : Json());
         tops.push_back(of ? top_of(request, model, token, *of) : Json());
         texts.push_back(std::move(text));

@@ -1,6 +1,5 @@
 #include "serve/reply.hpp"
 
-#include <algorithm>
 #include <string>
 
 #include "engine/request/finish_reasons.hpp"
@@ -52,10 +51,5 @@ Json usage_json(const Usage& usage) {
 
 std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 std::string json_string(const std::string& text) { return dumped(text); }
-
-size_t characters(const std::string& utf8) {
-    return static_cast<size_t>(
-        std::count_if(utf8.begin(), utf8.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
-}
 
 }  // namespace patchbay::serve

@@ -62,7 +62,6 @@ Json usage_json(const Usage&);
 // A JSON string; bytes that are no UTF-8 (a stop string may cut a character) become U+FFFD.
 std::string json_string(const std::string& text);
 std::string dumped(const Json&);
-size_t characters(const std::string& utf8);
 
 // ---- logprobs_json.cpp ----
 std::string token_text(const GenerationRequest&, const ServedModel&, engine::TokenId);

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "base/refusals.hpp"
+#include "base/utf8.hpp"
 #include "text/characters.hpp"
-#include "text/utf8.hpp"
 
 namespace patchbay::text {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/refusals.hpp"
+#include "base/utf8.hpp"
 #include "text/byte_alphabet.hpp"
 #include "text/characters.hpp"
 #include "text/json_fields.hpp"

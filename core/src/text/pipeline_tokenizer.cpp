@@ -1,6 +1,7 @@
 #include "text/pipeline_tokenizer.hpp"
 
 #include "base/refusals.hpp"
+#include "base/utf8.hpp"
 #include "text/utf8.hpp"
 
 namespace patchbay::text {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/refusals.hpp"
-#include "text/utf8.hpp"
+#include "base/utf8.hpp"
 #include "text/vocabulary.hpp"
 
 namespace patchbay::text {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/utf8.hpp"
 #include "experiment/conclusion.hpp"
 
 namespace patchbay::experiment {
@@ -14,10 +15,7 @@ std::string gap(const std::string& text, size_t width) {
 }
 }  // namespace
 
-size_t columns_of(const std::string& text) { // of UTF-8
-    return static_cast<size_t>(
-        std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
-}
+size_t columns_of(const std::string& text) { return count_characters(text); }
 
 std::string right(const std::string& text, size_t width) { return gap(text, width) + text; }
 std::string left(const std::string& text, size_t width) { return text + gap(text, width); }

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/utf8.hpp"
+
 namespace patchbay::top {
 namespace {
 
@@ -13,12 +15,9 @@ constexpr size_t kMinForTwo = 76, kGap = 3;
 
 // The character at the front of the text, as far as it is UTF-8, and how many bytes it has.
 std::pair<wchar_t, size_t> first_of(std::string_view utf8) {
-    const auto lead = static_cast<unsigned char>(utf8[0]);
-    const size_t size = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    if (size == 1 || utf8.size() < size) return {static_cast<wchar_t>(lead), 1};
-    auto code = static_cast<uint32_t>(lead & (0xFF >> (size + 1)));
-    for (size_t i = 1; i < size; ++i) code = code << 6 | (static_cast<unsigned char>(utf8[i]) & 0x3Fu);
-    return {static_cast<wchar_t>(code), size};
+    const Utf8Step step = utf8_step(utf8);
+    if (step.what != Utf8::kCharacter) return {static_cast<wchar_t>(static_cast<unsigned char>(utf8[0])), 1};
+    return {static_cast<wchar_t>(code_point(utf8.substr(0, step.bytes))), step.bytes};
 }
 
 size_t width_of(wchar_t c) {

@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "base/utf8.hpp"
 #include "text/detokenizer.hpp"
 #include "text/utf8.hpp"
 #include "unit/text/byte_tokenizer_fixture.hpp"

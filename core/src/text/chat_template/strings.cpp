@@ -7,23 +7,17 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/utf8.hpp"
 #include "text/characters.hpp"
 
 namespace patchbay::text::chat {
 namespace {
 
-bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 bool is_ascii(std::string_view s) {
     return std::all_of(s.begin(), s.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
-UChar32 code_of(std::string_view character) {
-    const auto first = static_cast<unsigned char>(character[0]);
-    if (first < 0x80) return first;
-    UChar32 code = first & (0x7F >> std::min<size_t>(character.size(), 4));
-    for (const char c : character.substr(1)) code = code << 6 | (c & 0x3F);
-    return code;
-}
+UChar32 code_of(std::string_view character) { return static_cast<UChar32>(code_point(character)); }
 
 bool is_white(std::string_view character) {
     const UChar32 code = code_of(character);
@@ -50,13 +44,13 @@ std::string changed(const std::string& s, Change change) {
 
 size_t last_character(std::string_view s) { // where it begins
     size_t at = s.size() - 1;
-    while (at > 0 && continues(s[at])) at -= 1;
+    while (at > 0 && continues_character(s[at])) at -= 1;
     return at;
 }
 
 size_t first_character(std::string_view s) { // its bytes
     size_t n = 1;
-    while (n < s.size() && continues(s[n])) n += 1;
+    while (n < s.size() && continues_character(s[n])) n += 1;
     return n;
 }
 
@@ -106,7 +100,7 @@ bool ends_line(UChar32 c) {
 }  // namespace
 
 size_t code_points(std::string_view s) {
-    return static_cast<size_t>(std::count_if(s.begin(), s.end(), [](char c) { return !continues(c); }));
+    return count_characters(s);
 }
 
 std::vector<std::string_view> characters_of(std::string_view s) {
@@ -128,7 +122,7 @@ size_t byte_of(std::string_view s, size_t place) {
         place -= n;
     }
     for (; at < s.size(); ++at)
-        if (!continues(s[at]) && place-- == 0) break;
+        if (!continues_character(s[at]) && place-- == 0) break;
     return at;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/utf8.hpp"
 #include "text/chat_template/strings.hpp"
 #include "text/chat_template/value.hpp"
 
@@ -84,16 +85,13 @@ struct JsonText {
     }
     // s[i] begins a character of more than one byte; returns its last place.
     size_t escape_character(const std::string& s, size_t i) {
-        const auto first = static_cast<unsigned char>(s[i]);
-        const size_t more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
-        uint32_t code = first & (0x3Fu >> more);
-        size_t used = 0;
-        while (used < more && i + used + 1 < s.size()) code = code << 6 | (static_cast<uint32_t>(s[i + ++used]) & 0x3F);
+        const size_t bytes = utf8_step(std::string_view(s).substr(i)).bytes;
+        const uint32_t code = code_point(std::string_view(s).substr(i, bytes));
         if (code >= 0x10000) {
             escape(0xD800 + ((code - 0x10000) >> 10));
             escape(0xDC00 + ((code - 0x10000) & 0x3FF));
         } else escape(code);
-        return i + used;
+        return i + bytes - 1;
     }
 
     void add_string(const std::string& s) {
