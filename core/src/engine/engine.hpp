@@ -81,7 +81,7 @@ class Engine {
     // Of what enters and leaves the prefix cache from now on: called at the end of a step, on its thread. `now_ns` on
     // the engine's clock.
     void on_kv_events(std::function<void(std::span<const kv::CacheEvent>, uint64_t now_ns)>);
-    // Called in each step from now on, until it is taken away, or as long as it is there and the engine steps. [the
+    // It sees each step from now on, and has to stay until it is taken away or the engine takes no more steps. [the
     // thread that steps, between steps]
     void observe(StepObserver&);
     void stop_observing(StepObserver&);
