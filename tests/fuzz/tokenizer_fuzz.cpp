@@ -71,7 +71,8 @@ void use(const std::shared_ptr<const Tokenizer>& tokenizer, std::string_view tex
 
 // Metaspace takes a leading space for its own, and U+2581 for a space.
 void must_come_back(const Tokenizer& tokenizer, std::string_view text) {
-    const bool plain = patchbay::valid_prefix(text) == text.size() && !text.starts_with(' ') && text.find("▁") == text.npos;
+    const bool whole = patchbay::valid_prefix(text) == text.size();
+    const bool plain = whole && !text.starts_with(' ') && text.find("▁") == text.npos;
     if (plain && tokenizer.decode(tokenizer.encode(text)) != text) __builtin_trap();
 }
 

@@ -1,5 +1,5 @@
-// UTF-8, one character at a time. Ill-formed bytes are taken by maximal subparts (The Unicode Standard, section 3.9), so
-// that what is replaced by U+FFFD does not depend on how the bytes were cut into chunks.
+// UTF-8, one character at a time. Ill-formed bytes are taken by maximal subparts (The Unicode Standard, section 3.9):
+// what is replaced by U+FFFD does not depend on how the bytes were cut into chunks.
 #pragma once
 #include <cstddef>
 #include <string_view>

@@ -1,3 +1,4 @@
+// What tokens are named by.
 #pragma once
 #include <cstdint>
 

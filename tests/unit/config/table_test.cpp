@@ -149,7 +149,7 @@ TEST(Table, the_effective_tree_has_every_key_with_its_origin) {
     Everything out;
     Faults faults;
     const Node node = table().read(*parse_yaml("count: 8\nmode: lax\nlimit: ~\n", "a.yaml"), out, faults);
-    EXPECT_EQ(node.entries.size(), 12u);
+    EXPECT_EQ(node.entries.size(), 11u);
     EXPECT_EQ(node.at("count")->origin.text(), "a.yaml:1:8");
     EXPECT_EQ(node.at("mode")->text, "loose");
     EXPECT_EQ(node.at("share")->text, "0.25");

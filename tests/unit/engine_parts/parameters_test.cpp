@@ -8,7 +8,7 @@
 #include <set>
 #include <type_traits>
 
-#include "engine/request/sampling_ranges.hpp"
+#include "engine/request/sampling_params.hpp"
 #include "file_text.hpp"
 #include "paths.hpp"
 

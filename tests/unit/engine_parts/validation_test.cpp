@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "engine/request/sampling_ranges.hpp"
+#include "engine/request/sampling_params.hpp"
 
 namespace patchbay::engine::testing {
 namespace {

@@ -1,5 +1,5 @@
 #include "engine/request/parameters.hpp"
-#include "engine/request/sampling_ranges.hpp"
+#include "engine/request/sampling_params.hpp"
 
 #include <charconv>
 #include <cstdlib>

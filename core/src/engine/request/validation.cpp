@@ -5,7 +5,7 @@
 #include "engine/request/parameters.hpp"
 
 #include "base/refusals.hpp"
-#include "engine/request/sampling_ranges.hpp"
+#include "engine/request/sampling_params.hpp"
 
 namespace patchbay::engine {
 namespace {
