@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/swap/swaps.hpp"
 #include "unit/engine_parts/step_neighbours.hpp"
 
 namespace patchbay::engine::testing {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/loop/step_context.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
 namespace patchbay::engine::testing {
