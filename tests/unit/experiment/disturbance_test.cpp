@@ -51,11 +51,13 @@ TEST(CpuUse, OfAnExperimentIsThatOfItsProcesses) {
     ASSERT_GE(child, 0);
     work_for(kWork); // both
     if (child == 0) {
+        (void)!read(down[0], up, 1); // its parent has worked, too
         const double of_keeper = experiment_ticks(getppid()) - experiment_ticks(0);
         (void)!write(up[1], &of_keeper, sizeof of_keeper);
         (void)!read(down[0], up, 1);
         _exit(0);
     }
+    (void)!write(down[1], "", 1);
     double of_keeper = 0;
     ASSERT_EQ(read(up[0], &of_keeper, sizeof of_keeper), static_cast<ssize_t>(sizeof of_keeper));
     const double second = static_cast<double>(sysconf(_SC_CLK_TCK));
