@@ -12,6 +12,7 @@
 
 #include "base/thread_pool.hpp"
 #include "engine/engine.hpp"
+#include "host/registry.hpp"
 #include "kv/kv_cache.hpp"
 #include "runner/model_runner.hpp"
 #include "must.hpp"

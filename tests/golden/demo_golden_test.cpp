@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/engine.hpp"
+#include "host/registry.hpp"
 #include "paths.hpp"
 
 namespace patchbay {

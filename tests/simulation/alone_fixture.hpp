@@ -6,6 +6,7 @@
 
 #include "engine/engine.hpp"
 #include "execution/script.hpp"
+#include "host/registry.hpp"
 
 namespace patchbay::engine::testing {
 

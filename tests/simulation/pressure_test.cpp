@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "host/prober.hpp"
+#include "host/registry.hpp"
 #include "patchbay/sdk/philox.hpp"
 #include "unit/engine/engine_fixture.hpp"
 #include "paths.hpp"

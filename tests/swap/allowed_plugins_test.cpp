@@ -8,6 +8,7 @@
 
 #include "host/private_copy.hpp"
 #include "host/prober.hpp"
+#include "host/registry.hpp"
 #include "paths.hpp"
 #include "swap/swap_fixture.hpp"
 

@@ -2,6 +2,7 @@
 // that fails on probation leaves the engine to its predecessor.
 #include <gmock/gmock.h>
 
+#include "host/registry.hpp"
 #include "swap/swap_fixture.hpp"
 
 namespace patchbay::engine {

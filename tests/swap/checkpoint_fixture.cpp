@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "host/registry.hpp"
 #include "paths.hpp"
 
 namespace patchbay::engine::testing {

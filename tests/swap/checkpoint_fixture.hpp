@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "host/registry.hpp"
 #include "swap/swap_fixture.hpp"
 
 namespace patchbay::engine::testing {

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <thread>
 
+#include "host/registry.hpp"
 #include "swap/swap_fixture.hpp"
 
 namespace patchbay::engine {

@@ -2,6 +2,8 @@
 // probation leaves its step, logits included, to its predecessor.
 #include "swap/swap_fixture.hpp"
 
+#include "host/registry.hpp"
+
 namespace patchbay::engine {
 namespace {
 

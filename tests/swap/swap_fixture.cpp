@@ -1,6 +1,7 @@
 #include "swap/swap_fixture.hpp"
 
 #include "host/prober.hpp"
+#include "host/registry.hpp"
 #include "kv/cache_events.hpp"
 #include "paths.hpp"
 

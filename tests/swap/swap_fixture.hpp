@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "host/prober.hpp"
+#include "host/registry.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
 namespace patchbay::engine::testing {

@@ -12,7 +12,6 @@
 #include "config/engine_config.hpp"
 #include "engine/facts.hpp"
 #include "engine/request.hpp"
-#include "engine/substitutes.hpp"
 #include "engine/swap/swap_request.hpp"
 #include "engine/swap/swap_slot.hpp"
 #include "engine/view.hpp"
@@ -21,7 +20,14 @@
 #include "runner/model_work.hpp"
 #include "text/tokenizer.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::host {
+class Registry;
+}
+
+namespace patchbay::kv {
+class KvCache;
+struct BlockTable;
+struct CacheEvent;
 }
 
 namespace patchbay::parallel {
@@ -31,7 +37,9 @@ class World;
 namespace patchbay::engine {
 
 class StepFiles;
+class StepObserver;
 class SwapControl;
+struct Substitutes;
 
 class Engine {
   public:

@@ -8,6 +8,7 @@
 
 #include "engine/engine.hpp"
 #include "engine/facts.hpp"
+#include "host/registry.hpp"
 
 namespace patchbay::bench {
 

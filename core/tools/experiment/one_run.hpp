@@ -12,6 +12,7 @@
 #include "experiment/record.hpp"
 #include "experiment/run_control.hpp"
 #include "experiment/workload.hpp"
+#include "host/prober.hpp"
 #include "parallel/world.hpp"
 
 namespace patchbay::experiment {

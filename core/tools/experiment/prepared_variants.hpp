@@ -15,6 +15,7 @@
 #include "experiment/spec.hpp"
 #include "experiment/timed_swaps.hpp"
 #include "experiment/workload.hpp"
+#include "host/prober.hpp"
 #include "host/registry.hpp"
 
 namespace patchbay::experiment {

@@ -9,6 +9,8 @@
 #include "experiment/record.hpp"
 #include "experiment/spec.hpp"
 #include "experiment/workload.hpp"
+#include "host/prober.hpp"
+#include "host/registry.hpp"
 
 namespace patchbay::experiment {
 

@@ -5,6 +5,7 @@
 
 #include "engine/engine.hpp"
 #include "execution/script.hpp"
+#include "host/registry.hpp"
 
 namespace patchbay::scenario {
 

@@ -1,5 +1,6 @@
 #include "unit/engine/engine_fixture.hpp"
 
+#include "host/registry.hpp"
 #include "patchbay/sdk/philox.hpp"
 #include "paths.hpp"
 

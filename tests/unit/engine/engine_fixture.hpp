@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "host/registry.hpp"
 
 namespace patchbay::engine::testing {
 
