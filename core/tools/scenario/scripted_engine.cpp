@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/placement/placed.hpp"
 #include "engine/substitutes.hpp"
 #include "execution/scripted_executor.hpp"
 
@@ -12,7 +13,7 @@ namespace {
 class ShowsPlans final : public engine::StepObserver { // to a script
   public:
     explicit ShowsPlans(execution::Script& script) : script_(script) {}
-    void on_placed(std::span<const engine::Placed> placed) override {
+    void on_placed(const std::vector<engine::Placed>& placed) override {
         std::vector<pb_plan_item> plan;
         for (const engine::Placed& item : placed) plan.push_back({item.sequence->id, item.tokens, 0});
         script_.planned(plan);

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "engine/loop/step_observer.hpp"
+#include "engine/step_report.hpp"
 
 namespace patchbay::engine::testing {
 

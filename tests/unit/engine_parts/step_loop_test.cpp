@@ -8,6 +8,7 @@
 
 #include "engine/loop/page_copies.hpp"
 #include "engine/loop/step_observer.hpp"
+#include "engine/placement/placed.hpp"
 #include "engine/speculation/proposals.hpp"
 #include "engine/swap/swaps.hpp"
 #include "unit/engine_parts/step_neighbours.hpp"
@@ -287,7 +288,7 @@ struct Seen final : StepObserver {
         waiting_then.push_back(static_cast<size_t>(std::ranges::count(
             plan.items, Place::kWaiting, [](const StepPlan::Item& item) { return item.sequence->place; })));
     }
-    void on_placed(std::span<const Placed> step) override {
+    void on_placed(const std::vector<Placed>& step) override {
         placed.push_back(step.size());
         submitted_then.push_back(executor.submitted);
     }

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "engine/placement/placed.hpp"
 #include "engine/step_report.hpp"
 #include "unit/engine/temporary_folder.hpp"
 #include "unit/engine_parts/part_fixture.hpp"

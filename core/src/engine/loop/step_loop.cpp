@@ -8,6 +8,7 @@
 #include "engine/loop/step_context.hpp"
 #include "engine/loop/step_observer.hpp"
 #include "engine/loop/step_summary.hpp"
+#include "engine/placement/placed.hpp"
 #include "engine/placement/placement.hpp"
 #include "engine/scheduling/admission.hpp"
 #include "engine/speculation/proposals.hpp"

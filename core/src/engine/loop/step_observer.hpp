@@ -1,20 +1,19 @@
 // What follows an engine's steps from outside: metrics, KV events, traces, logs of decisions. [step thread]
 #pragma once
-#include <span>
-
-#include "engine/placement/placed.hpp"
+#include <vector>
 
 namespace patchbay::engine {
 
+struct Placed;
 struct StepPlan;
 struct StepReport;
 
 class StepObserver {
   public:
     virtual ~StepObserver() = default;
-    virtual void on_planned(const StepPlan&) {}        // checked, and nothing of it done yet
-    virtual void on_placed(std::span<const Placed>) {} // the plan is applied, and nothing computed yet
-    virtual void on_end(const StepReport&) {}          // of a step that did not fail
+    virtual void on_planned(const StepPlan&) {}           // checked, and nothing of it done yet
+    virtual void on_placed(const std::vector<Placed>&) {} // the plan is applied, and nothing computed yet
+    virtual void on_end(const StepReport&) {}             // of a step that did not fail
 };
 
 }  // namespace patchbay::engine

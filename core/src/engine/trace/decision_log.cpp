@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/placement/placed.hpp"
 #include "engine/request/sequences.hpp"
 #include "engine/scheduling/scheduler_port.hpp"
 #include "engine/step_report.hpp"
@@ -25,7 +26,7 @@ void DecisionLog::on_planned(const StepPlan& plan) {
     free_pages_ = sources_.pages.free();
 }
 
-void DecisionLog::on_placed(std::span<const Placed> placed) { // in the order of the plan
+void DecisionLog::on_placed(const std::vector<Placed>& placed) { // in the order of the plan
     auto item = items_.begin();
     for (const Placed& p : placed) {
         while (item != items_.end() && item->id != p.sequence->id) ++item;

@@ -20,7 +20,7 @@ class DecisionLog final : public StepObserver {
         : file_(std::move(file)), sources_(sources) {}
 
     void on_planned(const StepPlan&) override;
-    void on_placed(std::span<const Placed>) override;
+    void on_placed(const std::vector<Placed>&) override;
     void on_end(const StepReport&) override; // nothing is written of a step in which there were no sequences
     Result<> close() { return file_->close(); }
     std::unique_ptr<DecisionFile> give_file() { return std::move(file_); } // nothing may be called after it

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "engine/placement/placed.hpp"
 #include "engine/request/sequences.hpp"
 #include "engine/step_report.hpp"
 #include "host/swap_record.hpp"
@@ -30,7 +31,7 @@ StepTrace::StepTrace(std::unique_ptr<TraceFile> file, const Sequences& sequences
     file_->name_track(kSwaps, "swaps");
 }
 
-void StepTrace::on_placed(std::span<const Placed> placed) {
+void StepTrace::on_placed(const std::vector<Placed>& placed) {
     items_.clear();
     for (const Placed& p : placed) {
         const Sequence& s = *p.sequence;

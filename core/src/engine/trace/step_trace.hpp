@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/loop/step_observer.hpp"
+#include "engine/request/ids.hpp"
 #include "engine/trace/trace_file.hpp"
 
 namespace patchbay::engine {
@@ -18,7 +19,7 @@ class StepTrace final : public StepObserver {
   public:
     StepTrace(std::unique_ptr<TraceFile>, const Sequences&);
 
-    void on_placed(std::span<const Placed>) override;
+    void on_placed(const std::vector<Placed>&) override;
     void on_end(const StepReport&) override;
     Result<> close(); // what is under way ends here
     std::unique_ptr<TraceFile> give_file(); // likewise; nothing may be called after it
