@@ -175,7 +175,7 @@ class Calls(unittest.TestCase):
         held = folder / "held"  # open for writing as long as the command or what it started lives
         os.mkfifo(held)
         smi = folder / "nvidia-smi"  # the first command of the first stage
-        smi.write_text(f"#!/bin/sh\nexec 9> '{held}'; sleep 1000 & echo begun >&9; echo a line; sleep 1000\n")
+        smi.write_text(f"#!/bin/sh\nexec 9> '{held}'; sleep 1000 & echo a line; echo begun >&9; sleep 1000\n")
         smi.chmod(0o755)
         # A job in the background of a shell has SIGINT ignored, and so would what it starts.
         self.addCleanup(signal.signal, number, signal.signal(number, lambda *_: None))
