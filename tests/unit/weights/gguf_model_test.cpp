@@ -11,7 +11,6 @@
 #include "unit/weights/safetensors_fixture.hpp"
 #include "unit/weights/weight_specs.hpp"
 #include "weights/gguf_keys.hpp"
-#include "weights/gguf_tokenizer.hpp"
 #include "weights/loader.hpp"
 #include "paths.hpp"
 
@@ -203,11 +202,6 @@ class GgufFiles : public ModelFolder {
         write("m.gguf", bytes.with(std::string(2048, '\0')));
         const auto config = read_model_config(folder / "m.gguf");
         return config ? "(was read)" : config.error();
-    }
-    std::string tokenizer_error(const GgufBytes& bytes) const {
-        write("m.gguf", bytes.with(""));
-        const auto made = load_gguf_tokenizer(folder / "m.gguf");
-        return made ? "(was read)" : made.error();
     }
 };
 
@@ -502,89 +496,6 @@ TEST_F(GgufFiles, have_an_identity_of_their_metadata_and_values) {
     EXPECT_TRUE(seen[0] != seen[1] && seen[0] != seen[2] && seen[1] != seen[2]);
     note(llama(), '\0');
     EXPECT_EQ(seen[0], seen[3]);
-}
-
-TEST(GgufTokenizer, of_sentencepiece_encodes_and_decodes) {
-    const auto made = load_gguf_tokenizer(kFixtures + "llama.gguf");
-    ASSERT_TRUE(made) << made.error();
-    const text::Tokenizer& t = **made;
-    EXPECT_EQ(t.vocab_size(), 32u);
-    EXPECT_EQ(t.eos(), 2);
-    EXPECT_THAT(t.encode("abcd"), ElementsAre(1, *t.id_of("▁abcd")));
-    EXPECT_THAT(t.encode("a b<mark></s>"), ElementsAre(1, *t.id_of("▁a"), *t.id_of("▁b"), *t.id_of("<mark>"), 2));
-    EXPECT_EQ(t.decode(t.encode("a bcd ab</s>")), "a bcd ab");
-    EXPECT_TRUE(t.is_special(2) && t.is_special(31) && !t.is_special(*t.id_of("<mark>")));
-}
-
-TEST(GgufTokenizer, of_gemma_begins_a_text_without_a_space) {
-    const auto made = load_gguf_tokenizer(kFixtures + "gemma2.gguf");
-    ASSERT_TRUE(made) << made.error();
-    const text::Tokenizer& t = **made;
-    EXPECT_THAT(t.encode("ab a"), ElementsAre(1, *t.id_of("ab"), *t.id_of("▁a")));
-    EXPECT_EQ(t.decode(t.encode("ab a")), "ab a");
-}
-
-GgufBytes byte_level(const std::string& pre) {
-    std::vector<std::string> tokens, merges{"h e", "Ġ t", "Ġt he", "1 2"};
-    const auto character = [](int c) {
-        return c < 128 ? std::string(1, static_cast<char>(c))
-                       : std::string{static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 63))};
-    };
-    for (int c = 33; c < 256; ++c)  // the byte alphabet: what prints stands for itself, the rest are U+0100 and up
-        if (c < 127 || (c > 160 && c != 173)) tokens.push_back(character(c));
-    for (int c = 0x100; tokens.size() < 256; ++c) tokens.push_back(character(c));
-    for (const char* token : {"he", "Ġt", "Ġthe", "12", "123", "<|end|>", "<tool>"}) tokens.push_back(token);
-    std::string kinds;
-    for (size_t i = 0; i < tokens.size(); ++i) kinds += bytes_of<int32_t>(i == 261 ? 3 : i == 262 ? 4 : 1);
-    GgufBytes out;
-    out.key("tokenizer.ggml.model", "gpt2").key("tokenizer.ggml.pre", pre).texts("tokenizer.ggml.tokens", tokens);
-    out.texts("tokenizer.ggml.merges", merges).array("tokenizer.ggml.token_type", GgufType::kI32, tokens.size(), kinds);
-    return out.key("tokenizer.ggml.eos_token_id", 261u).key("tokenizer.ggml.bos_token_id", 261u);
-}
-
-TEST_F(GgufFiles, split_text_by_the_name_of_their_pre_tokenizer) {
-    const auto tokens = [&](const std::string& pre, const std::string& text) {
-        write("m.gguf", byte_level(pre).with(""));
-        const auto made = load_gguf_tokenizer(folder / "m.gguf");
-        EXPECT_TRUE(made) << made.error();
-        std::vector<std::string> out;
-        if (!made) return out;
-        const auto ids = (*made)->encode(text);
-        EXPECT_EQ((*made)->decode(ids), text);
-        for (const auto id : ids) out.emplace_back((*made)->is_special(id) ? "*" : (*made)->token_bytes(id));
-        return out;
-    };
-    EXPECT_THAT(tokens("gpt-2", " the 123"), ElementsAre(" the", " ", "12", "3"));
-    EXPECT_THAT(tokens("llama-bpe", " the 123"), ElementsAre("*", " the", " ", "123"));
-    EXPECT_THAT(tokens("dbrx", " the 123"), ElementsAre(" the", " ", "12", "3"));
-    EXPECT_THAT(tokens("qwen2", " the 12"), ElementsAre(" the", " ", "1", "2"));
-    EXPECT_THAT(tokens("smollm", "12 the<tool>"), ElementsAre("1", "2", " the", "<tool>"));
-    EXPECT_THAT(tokens("gpt-2", "he\xC3\xA9\xF0\x9F\xA6\x99"), testing::SizeIs(7));
-    EXPECT_THAT(tokenizer_error(byte_level("tekkn")),
-                HasSubstr("tokenizer.ggml.pre 'tekkn' is not known (did you mean 'tekken'?)"));
-    EXPECT_THAT(tokenizer_error(byte_level("default")),
-                HasSubstr("pre 'default' is not supported: it says that the converter did not know how text is split"));
-    EXPECT_THAT(tokenizer_error(byte_level("gemma4")), HasSubstr("(or name a folder with tokenizer.json"));
-}
-
-TEST_F(GgufFiles, say_what_is_wrong_with_their_tokenizer) {
-    const auto with = [](const std::string& model) { return GgufBytes().key("tokenizer.ggml.model", model); };
-    const auto llama = [&] { return with("llama").texts("tokenizer.ggml.tokens", {"<unk>", "a"}); };
-    EXPECT_THAT(tokenizer_error(GgufBytes()), HasSubstr("tokenizer.ggml.model is not there, expected a name"));
-    EXPECT_THAT(tokenizer_error(with("bert")), HasSubstr("tokenizer.ggml.model is 'bert', expected llama or gpt2"));
-    EXPECT_THAT(tokenizer_error(with("llama")), HasSubstr("tokenizer.ggml.tokens is not there, expected an array"));
-    EXPECT_THAT(tokenizer_error(llama()), HasSubstr("tokenizer.ggml.scores is not there"));
-    EXPECT_THAT(tokenizer_error(llama().array("tokenizer.ggml.scores", GgufType::kF32, 1, bytes_of(0.f))),
-                HasSubstr("tokenizer.ggml.scores is an array of 1 f32, expected an array of 2 numbers"));
-    EXPECT_THAT(tokenizer_error(llama().array("tokenizer.ggml.token_type", GgufType::kU8, 2, "\1\7")),
-                HasSubstr("expected numbers from 1 to 6"));
-    EXPECT_THAT(tokenizer_error(byte_level("gpt-2").key("tokenizer.ggml.padding_token_id", 263u)),
-                HasSubstr("tokenizer.ggml.padding_token_id is 263, expected a token id below 263"));
-    EXPECT_THAT(tokenizer_error(with("gpt2")
-                                    .key("tokenizer.ggml.pre", "gpt-2")
-                                    .texts("tokenizer.ggml.tokens", {"a", "a"})
-                                    .texts("tokenizer.ggml.merges", {})),
-                HasSubstr("tokenizer.ggml.tokens has number 1 twice"));
 }
 
 }  // namespace
