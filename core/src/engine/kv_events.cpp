@@ -1,9 +1,9 @@
 #include "engine/kv_events.hpp"
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
+
+#include "base/output_file.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -20,8 +20,7 @@ std::string text_of(const kv::BlockKey& key) {
 }  // namespace
 
 Result<std::unique_ptr<KvEventFile>> KvEventFile::create(const std::string& path, uint32_t block_size) {
-    std::ofstream out(path, std::ios::binary | std::ios::trunc);
-    if (!out) return fail("cannot write " + path + ": " + std::strerror(errno));
+    PB_TRY(std::ofstream out, open_output(path));
     return std::unique_ptr<KvEventFile>(new KvEventFile(path, std::move(out), block_size));
 }
 
@@ -44,8 +43,7 @@ void KvEventFile::write(std::span<const kv::CacheEvent> events, uint64_t now_ns)
 }
 
 Result<> KvEventFile::close() {
-    out_.close();
-    return out_ ? Result<>() : fail("cannot write " + path_ + ": " + std::strerror(errno));
+    return close_output(out_, path_);
 }
 
 }  // namespace patchbay::engine

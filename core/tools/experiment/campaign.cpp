@@ -10,7 +10,6 @@
 #include "base/call_watch.hpp"
 #include "base/crash_report.hpp"
 #include "base/printable.hpp"
-#include "engine/trace/decision_file.hpp"
 #include "engine/trace/join_traces.hpp"
 #include "experiment/capacity.hpp"
 #include "experiment/disturbance.hpp"

@@ -8,6 +8,7 @@
 
 #include "engine/placement/placed.hpp"
 #include "engine/step_report.hpp"
+#include "engine/trace/join_traces.hpp"
 #include "unit/engine/temporary_folder.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 

@@ -1,11 +1,9 @@
 // A file of decisions: a line of JSON each. Not for several threads.
 #pragma once
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <vector>
 
 #include "base/result.hpp"
 #include "engine/trace/trace_of.hpp"
@@ -32,8 +30,5 @@ class DecisionFile {
     TraceOf of_;
     bool has_origin_ = !of_.name.empty();
 };
-
-// One file of several, one after the other; a last line that was not written whole is left out.
-Result<> join_decisions(const std::vector<std::filesystem::path>& parts, const std::string& path);
 
 }  // namespace patchbay::engine

@@ -4,28 +4,43 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <utility>
 
-namespace patchbay::engine {
+#include "base/output_file.hpp"
 
-// TraceFile writes an event a line.
-Result<> join_traces(const std::vector<std::filesystem::path>& parts, const std::string& path) {
-    std::ofstream out(path, std::ios::binary | std::ios::trunc);
-    if (!out) return fail("cannot write " + path + ": " + std::strerror(errno));
-    bool first = true;
+namespace patchbay::engine {
+namespace {
+
+// Both kinds of files have an object a line; a trace has a comma after it.
+template <class Take>
+Result<> each_object(const std::vector<std::filesystem::path>& parts, const Take& take) {
     for (const auto& part : parts) {
         std::ifstream in(part, std::ios::binary);
         if (!in) return fail("cannot read " + part.string() + ": " + std::strerror(errno));
         for (std::string line; std::getline(in, line);) {
             if (line.ends_with(',')) line.pop_back();
-            if (!line.starts_with('{') || !nlohmann::json::accept(line)) continue;
-            out << (std::exchange(first, false) ? "[\n" : ",\n") << line;
+            if (line.starts_with('{') && nlohmann::json::accept(line)) take(line);
         }
     }
+    return {};
+}
+
+}  // namespace
+
+Result<> join_traces(const std::vector<std::filesystem::path>& parts, const std::string& path) {
+    PB_TRY(std::ofstream out, open_output(path));
+    bool first = true;
+    PB_CHECK(each_object(parts, [&](const std::string& event) {
+        out << (std::exchange(first, false) ? "[\n" : ",\n") << event;
+    }));
     out << (first ? "[]\n" : "\n]\n");
-    out.close();
-    return out ? Result<>() : fail("cannot write " + path + ": " + std::strerror(errno));
+    return close_output(out, path);
+}
+
+Result<> join_decisions(const std::vector<std::filesystem::path>& parts, const std::string& path) {
+    PB_TRY(std::ofstream out, open_output(path));
+    PB_CHECK(each_object(parts, [&](const std::string& step) { out << step << '\n'; }));
+    return close_output(out, path);
 }
 
 }  // namespace patchbay::engine

@@ -1,5 +1,4 @@
-// One trace of several, each of another engine, so that they lie one below the other on one time axis. Used by
-// experiments.
+// What several engines wrote of their steps, each to a file of its own, as one file. Used by experiments.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -9,7 +8,9 @@
 
 namespace patchbay::engine {
 
-// Parts are files that TraceFile wrote, each with another number; a last line that was not written whole is left out.
+// A last line that was not written whole is left out. Traces lie one below the other on one time axis: each was written
+// by a TraceFile with another number. Decisions stand one after the other.
 Result<> join_traces(const std::vector<std::filesystem::path>& parts, const std::string& path);
+Result<> join_decisions(const std::vector<std::filesystem::path>& parts, const std::string& path);
 
 }  // namespace patchbay::engine

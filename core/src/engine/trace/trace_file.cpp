@@ -1,9 +1,9 @@
 #include "engine/trace/trace_file.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "base/output_file.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -15,8 +15,7 @@ double microseconds(uint64_t ns) { return static_cast<double>(ns) / 1000; }
 }  // namespace
 
 Result<std::unique_ptr<TraceFile>> TraceFile::create(const std::string& path, TraceOf of) {
-    std::ofstream out(path, std::ios::binary | std::ios::trunc);
-    if (!out) return fail("cannot write " + path + ": " + std::strerror(errno));
+    PB_TRY(std::ofstream out, open_output(path));
     return std::unique_ptr<TraceFile>(new TraceFile(path, std::move(out), std::move(of)));
 }
 
@@ -72,11 +71,9 @@ void TraceFile::counter(uint32_t process, std::string_view name, uint64_t at_ns,
 }
 
 Result<> TraceFile::close() {
-    if (out_.is_open()) {
-        out_ << (first_ ? "[]\n" : "\n]\n");
-        out_.close();
-    }
-    return out_ ? Result<>() : fail("cannot write " + path_ + ": " + std::strerror(errno));
+    if (!out_.is_open()) return out_ ? Result<>() : cannot_write(path_);
+    out_ << (first_ ? "[]\n" : "\n]\n");
+    return close_output(out_, path_);
 }
 
 }  // namespace patchbay::engine
