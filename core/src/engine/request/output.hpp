@@ -48,7 +48,7 @@ struct RequestOutput {
     uint64_t time_ns = 0;         // on the engine's clock
     std::vector<TokenLogprobs> prompt_logprobs; // with the first token of output 0, of prompt tokens 1, 2, …
     // At the end only:
-    std::optional<double> cumulative_logprob; // sum over the tokens, where logprobs, best_of or beam_width ask for it
+    std::optional<double> cumulative_logprob; // sum over the tokens, with logprobs, best_of or beam_width
     std::optional<double> beam_score;         // cumulative_logprob / tokens ^ length_penalty
     std::optional<LogitsStatistics> logits;
     std::vector<float> embedding; // (hidden_size), of a request with `pooling`; not normalised

@@ -62,7 +62,7 @@ struct SamplingParams { // names and meanings as in OpenAI's and vLLM's APIs
     RepetitionDetection repetition_detection{}; // ends an output that repeats a pattern
     uint32_t n = 1; // outputs of one prompt, each with its own draws: of a request with a seed, seed + index
     uint32_t best_of = 0; // outputs that are made, of which the n of the highest cumulative_logprob are given; 0: n
-    uint32_t beam_width = 0; // above 0: beam search, whose n best sequences are given (engine/beam_search.hpp)
+    uint32_t beam_width = 0; // above 0: beam search, whose n best sequences are given (engine/groups/beam_search.hpp)
     float length_penalty = 1;
     EarlyStopping early_stopping = EarlyStopping::kNo;
     std::optional<grammar::StructuredOutputs> structured_outputs{}; // the form that the output takes
