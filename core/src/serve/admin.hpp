@@ -7,7 +7,6 @@
 #include <string>
 
 #include "config/engine_config.hpp"
-#include "engine/facts.hpp"
 #include "serve/admin_address.hpp"
 #include "serve/admin_orders.hpp"
 #include "serve/fields.hpp"

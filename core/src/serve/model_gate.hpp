@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "engine/engine.hpp"
-#include "engine/facts.hpp"
 #include "serve/served_model.hpp"
 
 namespace patchbay::serve {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "bench/times.hpp"
-#include "engine/facts.hpp"
 #include "engine/simulation.hpp"
 #include "parallel/launch.hpp"
 #include "parallel/world.hpp"

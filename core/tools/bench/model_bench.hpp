@@ -9,7 +9,6 @@
 #include "bench/limits.hpp"
 #include "bench/process_memory.hpp"
 #include "engine/engine.hpp"
-#include "engine/facts.hpp"
 
 namespace patchbay::bench {
 

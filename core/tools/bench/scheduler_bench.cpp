@@ -6,7 +6,6 @@
 #include "base/clock.hpp"
 #include "bench/times.hpp"
 #include "engine/engine.hpp"
-#include "engine/facts.hpp"
 #include "engine/simulation.hpp"
 #include "patchbay/sdk/philox.hpp"
 #include "service/run_to_end.hpp"

@@ -5,7 +5,6 @@
 
 #include "base/refusals.hpp"
 #include "bench/times.hpp"
-#include "engine/facts.hpp"
 #include "host/registry.hpp"
 #include "patchbay/sdk/philox.hpp"
 #include "service/run_to_end.hpp"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "engine/engine.hpp"
-#include "engine/facts.hpp"
 #include "host/registry.hpp"
 
 namespace patchbay::bench {

@@ -23,7 +23,6 @@
 #include "cli/token_ids.hpp"
 #include "config/load.hpp"
 #include "engine/engine.hpp"
-#include "engine/facts.hpp"
 #include "engine/metrics/engine_metrics.hpp"
 #include "engine/kv_events.hpp"
 #include "engine/simulation.hpp"

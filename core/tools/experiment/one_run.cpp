@@ -1,7 +1,6 @@
 #include "experiment/one_run.hpp"
 
 #include "config/slots.hpp"
-#include "engine/facts.hpp"
 #include "engine/trace/step_files.hpp"
 #include "experiment/cpu_use.hpp"
 #include "experiment/jitter.hpp"

@@ -6,7 +6,6 @@
 
 #include "base/json_file.hpp"
 #include "base/refusals.hpp"
-#include "engine/facts.hpp"
 #include "engine/load_tokenizer.hpp"
 #include "host/prober.hpp"
 

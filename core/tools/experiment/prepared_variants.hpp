@@ -9,7 +9,6 @@
 #include "base/result.hpp"
 #include "config/load.hpp"
 #include "engine/engine.hpp"
-#include "engine/facts.hpp"
 #include "experiment/input_files.hpp"
 #include "experiment/matrix.hpp"
 #include "experiment/spec.hpp"

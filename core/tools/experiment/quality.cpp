@@ -6,7 +6,6 @@
 #include "base/json_file.hpp"
 #include "base/refusals.hpp"
 #include "base/sha256.hpp"
-#include "engine/facts.hpp"
 #include "experiment/conclusion.hpp"
 #include "experiment/table_text.hpp"
 #include "service/run_to_end.hpp"

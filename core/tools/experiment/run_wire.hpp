@@ -11,7 +11,6 @@
 
 #include "base/result.hpp"
 #include "engine/engine.hpp"
-#include "engine/facts.hpp"
 #include "engine/trace/step_file_paths.hpp"
 #include "experiment/archive.hpp"
 #include "experiment/matrix.hpp"

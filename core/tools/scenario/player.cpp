@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/printable.hpp"
-#include "engine/facts.hpp"
 #include "engine/simulation.hpp"
 #include "scenario/load.hpp"
 #include "scenario/scripted_engine.hpp"

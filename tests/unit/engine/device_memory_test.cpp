@@ -3,7 +3,6 @@
 
 #include <deque>
 
-#include "engine/facts.hpp"
 #include "runner/model_runner.hpp"
 #include "unit/engine/engine_fixture.hpp"
 

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "engine/facts.hpp"
 #include "parallel/world.hpp"
 #include "paths.hpp"
 #include "unit/engine/engine_fixture.hpp"

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include "engine/facts.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
 namespace patchbay::engine {

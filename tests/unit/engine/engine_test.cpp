@@ -3,7 +3,6 @@
 
 #include "unit/engine/engine_fixture.hpp"
 
-#include "engine/facts.hpp"
 
 namespace patchbay::engine::testing {
 namespace {

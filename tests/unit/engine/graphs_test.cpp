@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "engine/facts.hpp"
 #include "unit/engine/engine_fixture.hpp"
 #include "unit/engine/recorded_rows.hpp"
 

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "engine/facts.hpp"
 #include "unit/engine/draft_fixture.hpp"
 
 namespace patchbay::engine::testing {

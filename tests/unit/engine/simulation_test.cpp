@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "engine/facts.hpp"
 #include "engine/simulation.hpp"
 #include "scenario/scripted_engine.hpp"
 #include "unit/engine/engine_fixture.hpp"

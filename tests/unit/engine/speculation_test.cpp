@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/facts.hpp"
 #include "unit/engine/engine_fixture.hpp"
 #include "unit/engine/report_sums.hpp"
 

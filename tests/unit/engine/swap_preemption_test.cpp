@@ -2,7 +2,6 @@
 // happens when there is no room, and how `auto` chooses.
 #include <gmock/gmock.h>
 
-#include "engine/facts.hpp"
 #include "engine/placement/token_cost.hpp"
 #include "unit/engine/engine_fixture.hpp"
 

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include "engine/facts.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 #include "unit/engine_parts/built_plugins.hpp"
 

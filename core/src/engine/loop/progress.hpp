@@ -8,6 +8,8 @@
 
 namespace patchbay::engine {
 
+class Sequences;
+
 class Progress {
   public:
     Progress(Clock& clock, const Sequences& sequences, SchedulerPort& scheduler)

@@ -14,6 +14,7 @@ struct EngineSettings;
 namespace patchbay::engine {
 
 class SchedulerView;
+class Sequences;
 struct StepContext;
 class SwapJournal;
 

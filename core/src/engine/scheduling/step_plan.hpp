@@ -3,9 +3,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/placement/preemption.hpp"
+#include "engine/request/ids.hpp"
+#include "patchbay/abi/scheduler.h"
 
 namespace patchbay::engine {
+
+struct Sequence;
 
 struct StepPlan {
     struct Item {
