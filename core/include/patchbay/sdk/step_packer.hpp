@@ -55,11 +55,13 @@ class StepPacker {
     // Drafts get what the other decodes' own tokens leave.
     template <class Sooner>
     void keep_decodes(Sooner&& sooner) {
-        for (const pb_sequence& s : step_.running)
-            if (decoding(s)) hold(s);
+        const bool drafted = any_drafts();
+        if (drafted)
+            for (const pb_sequence& s : step_.running)
+                if (decoding(s)) hold(s);
         for (const pb_sequence& s : step_.running) {
             if (!decoding(s)) continue;
-            let_go(s);
+            if (drafted) let_go(s);
             if (!is_gone(s.id)) plan_running(s, sooner);
         }
     }
@@ -119,6 +121,12 @@ class StepPacker {
 
     static uint32_t without_drafts(const pb_sequence& s) { return remaining(s) - s.draft_tokens; }
 
+    bool any_drafts() const {
+        for (const pb_sequence& s : step_.running)
+            if (s.draft_tokens > 0) return true;
+        return false;
+    }
+
     // Of a decode that is still to be planned: its own token, and a page for it.
     void hold(const pb_sequence& s) {
         held_tokens_ += without_drafts(s);
@@ -143,15 +151,16 @@ class StepPacker {
             lacking_ += lacking(s, 0, remaining(s));
             return;
         }
-        if (step_.pages_for(s, n) + held_pages_ > blocks_)
+        if (s.draft_tokens > 0 && step_.pages_for(s, n) + held_pages_ > blocks_)
             n = std::min(n, without_drafts(s)); // drafts never cause preemption
-        while (step_.pages_for(s, n) > blocks_) {
+        uint32_t pages = step_.pages_for(s, n);
+        for (; pages > blocks_; pages = step_.pages_for(s, n)) {
             const pb_sequence* victim = nullptr;
             for (const pb_sequence& other : step_.running)
                 if (!is_gone(other.id) && (!victim || sooner(other, *victim))) victim = &other;
             if (step_.chunked() && gone_.size() + 1 == step_.running.size()) { // there is no victim but s
                 n = step_.tokens_in(s, n, blocks_);
-                if (n > 0) break;
+                if (n > 0) continue;
             }
             take_back(*victim);
             pressed_ = true;
@@ -159,7 +168,7 @@ class StepPacker {
             n = std::min(without_drafts(s), std::max(n, std::min(tokens_, chunk_limit(s))));
         }
         run(s, n);
-        blocks_ -= step_.pages_for(s, n);
+        blocks_ -= pages;
         lacking_ += lacking(s, n, remaining(s));
     }
 

@@ -42,6 +42,12 @@ void Commit::fill_placeholders(std::span<const Placed> step, size_t i, const Ste
         s.computed = item.confirmed;
         return;
     }
+    if (item.rows == 1 && p_.branches.all().empty()) { // nothing was drafted
+        s.drop_drafts();
+        s.computed = item.confirmed;
+        append(s, samples.tokens[item.first_row], item.first_row, samples);
+        return;
+    }
     const Branches::Followed& followed = p_.branches.follow(step, i, samples);
     const auto accepted = static_cast<uint32_t>(followed.rows.size()) - 1;
     count_drafts(step, i, accepted);
