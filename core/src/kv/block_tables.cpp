@@ -22,7 +22,7 @@ uint32_t BlockTables::fitting(const BlockTable& t, uint32_t computed, uint32_t n
 bool BlockTables::grow(BlockTable& t, uint32_t tokens) {
     const uint64_t pages = shape_.lacking(t, tokens);
     if (pages > pool().free()) return false;
-    if (tokens == 0) return true;
+    if (pages == 0) return true;
     pages_.pool().eviction().expect(pages);
     const bool first = t.held == 0;
     const size_t all = shape_.groups().size(), of_tokens = shape_.windows().size();
