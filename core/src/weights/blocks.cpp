@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #include "weights/convert.hpp"
 #include "weights/mx_numbers.hpp"
@@ -27,10 +28,20 @@ void codes_32(const std::byte* fours, uint32_t fifth, int zero, int8_t* out) {
     }
 }
 
-void decode_32(const std::byte* fours, uint32_t fifth, float scale, int zero, float offset, float* out) {
-    int8_t codes[32];
-    codes_32(fours, fifth, zero, codes);
-    for (int j = 0; j < 32; ++j) out[j] = static_cast<float>(codes[j]) * scale + offset;
+// Q4_0, Q4_1, Q5_0 and Q5_1: a scale, an offset (that of the others follows from the bits), bits 4, and the other bits.
+enum class Offset { kFixed, kStored };
+template <Offset offset, int bits>
+void unpack_32(const std::byte* block, const BlockCodes& to) {
+    constexpr bool kStored = offset == Offset::kStored;
+    const std::byte* at = block + (kStored ? 4 : 2);
+    uint32_t fifth = 0;
+    if constexpr (bits == 5) {
+        fifth = raw_value<uint32_t>(at);
+        at += 4;
+    }
+    codes_32(at, fifth, kStored ? 0 : 1 << (bits - 1), to.codes);
+    to.scales[0] = f16_at(block);
+    to.offsets[0] = kStored ? f16_at(block + 2) : kNoOffset;
 }
 
 struct GroupScale {
@@ -53,19 +64,21 @@ GroupScale group_scale(const std::byte* block, int group) {
     return {f16_at(block) * static_cast<float>(scale), f16_at(block + 2) * static_cast<float>(offset)};
 }
 
-// 32 bytes hold two groups: one in the low, the next in the high four bits.
-void codes_of_q4_k(const std::byte* block, int group, int zero, int8_t* out) {
-    const std::byte* fours = block + 16 + group / 2 * 32;
-    const int shift = group % 2 * 4;
-    for (int j = 0; j < 32; ++j) out[j] = static_cast<int8_t>((byte_at(fours, j) >> shift & 15) - zero);
-}
-
-// As Q4_K; bit `group` of 32 more bytes is bit 4 of the group's numbers.
-void codes_of_q5_k(const std::byte* block, int group, int8_t* out) {
-    const std::byte *fifths = block + 16, *fours = block + 48 + group / 2 * 32;
-    const int shift = group % 2 * 4;
-    for (int j = 0; j < 32; ++j)
-        out[j] = static_cast<int8_t>((byte_at(fours, j) >> shift & 15) | (byte_at(fifths, j) >> group & 1) << 4);
+// 32 bytes hold two groups: one in the low, the next in the high four bits. Q5_K: bit `group` of 32 bytes before those is
+// bit 4 of the group's numbers.
+template <int bits>
+void unpack_q45_k(const std::byte* block, const BlockCodes& to) {
+    for (int group = 0; group < 8; ++group) {
+        const std::byte *fifths = block + 16, *fours = fifths + (bits == 5 ? 32 : 0) + group / 2 * 32;
+        for (int j = 0; j < 32; ++j) {
+            const int four = byte_at(fours, j) >> (group % 2 * 4) & 15;
+            const int fifth = bits == 5 ? byte_at(fifths, j) >> group & 1 : 0;
+            to.codes[group * 32 + j] = static_cast<int8_t>(four | fifth << 4);
+        }
+        const auto [scale, offset] = group_scale(block, group);
+        to.scales[group] = scale;
+        to.offsets[group] = -offset;
+    }
 }
 
 // Q2_K and Q3_K: two halves of 128 numbers in four rows of 32, whose low two bits lie in the same 32 bytes.
@@ -82,115 +95,10 @@ void codes_of_iq4(const std::byte* fours, int8_t* out) {
     }
 }
 
-constexpr int kLargeBlock = 256;
-
-// A block of 256 by its codes.
-template <class Unpack>
-void decode_codes(const std::byte* block, Unpack unpack, int group, float* out) {
-    int8_t codes[kLargeBlock];
-    float scales[kLargeBlock / 16], offsets[kLargeBlock / 16];
-    unpack(block, {codes, scales, offsets});
-    for (int i = 0; i < kLargeBlock; ++i)
-        out[i] = static_cast<float>(codes[i]) * scales[i / group] + offsets[i / group];
-}
-
-}  // namespace
-
-void decode_q4_0(const std::byte* block, float* out) { decode_32(block + 2, 0, f16_at(block), 8, kNoOffset, out); }
-
-void decode_q4_1(const std::byte* block, float* out) {
-    decode_32(block + 4, 0, f16_at(block), 0, f16_at(block + 2), out);
-}
-
-void decode_q5_0(const std::byte* block, float* out) {
-    decode_32(block + 6, raw_value<uint32_t>(block + 2), f16_at(block), 16, kNoOffset, out);
-}
-
-void decode_q5_1(const std::byte* block, float* out) {
-    decode_32(block + 8, raw_value<uint32_t>(block + 4), f16_at(block), 0, f16_at(block + 2), out);
-}
-
-void decode_q8_0(const std::byte* block, float* out) {
-    const float scale = f16_at(block);
-    for (int j = 0; j < 32; ++j) out[j] = static_cast<float>(static_cast<int8_t>(byte_at(block + 2, j))) * scale;
-}
-
-void decode_q4_k(const std::byte* block, float* out) {
-    for (int group = 0; group < 8; ++group) {
-        const auto [scale, offset] = group_scale(block, group);
-        int8_t codes[32];
-        codes_of_q4_k(block, group, 0, codes);
-        for (int j = 0; j < 32; ++j) out[group * 32 + j] = static_cast<float>(codes[j]) * scale - offset;
-    }
-}
-
-void decode_q5_k(const std::byte* block, float* out) {
-    for (int group = 0; group < 8; ++group) {
-        const auto [scale, offset] = group_scale(block, group);
-        int8_t codes[32];
-        codes_of_q5_k(block, group, codes);
-        for (int j = 0; j < 32; ++j) out[group * 32 + j] = static_cast<float>(codes[j]) * scale - offset;
-    }
-}
-
-void decode_q2_k(const std::byte* block, float* out) { decode_codes(block, unpack_q2_k, 16, out); }
-void decode_q3_k(const std::byte* block, float* out) { decode_codes(block, unpack_q3_k, 16, out); }
-void decode_q6_k(const std::byte* block, float* out) { decode_codes(block, unpack_q6_k, 16, out); }
-void decode_iq4_xs(const std::byte* block, float* out) { decode_codes(block, unpack_iq4_xs, 32, out); }
-void decode_mxfp4(const std::byte* block, float* out) { decode_codes(block, unpack_mxfp4, 32, out); }
-
-void decode_iq4_nl(const std::byte* block, float* out) {
-    int8_t codes[32];
-    codes_of_iq4(block + 2, codes);
-    for (int j = 0; j < 32; ++j) out[j] = static_cast<float>(codes[j]) * f16_at(block);
-}
-
-void unpack_q4_0(const std::byte* block, const BlockCodes& to) {
-    codes_32(block + 2, 0, 8, to.codes);
-    to.scales[0] = f16_at(block);
-    to.offsets[0] = 0;
-}
-
-void unpack_q4_1(const std::byte* block, const BlockCodes& to) { // 0 … 15 becomes −8 … 7, which fits four bits
-    codes_32(block + 4, 0, 8, to.codes);
-    to.scales[0] = f16_at(block);
-    to.offsets[0] = f16_at(block + 2) + 8 * f16_at(block);
-}
-
-void unpack_q5_0(const std::byte* block, const BlockCodes& to) {
-    codes_32(block + 6, raw_value<uint32_t>(block + 2), 16, to.codes);
-    to.scales[0] = f16_at(block);
-    to.offsets[0] = 0;
-}
-
-void unpack_q5_1(const std::byte* block, const BlockCodes& to) {
-    codes_32(block + 8, raw_value<uint32_t>(block + 4), 0, to.codes);
-    to.scales[0] = f16_at(block);
-    to.offsets[0] = f16_at(block + 2);
-}
-
 void unpack_q8_0(const std::byte* block, const BlockCodes& to) {
     std::memcpy(to.codes, block + 2, 32);
     to.scales[0] = f16_at(block);
-    to.offsets[0] = 0;
-}
-
-void unpack_q4_k(const std::byte* block, const BlockCodes& to) {
-    for (int group = 0; group < 8; ++group) {
-        const auto [scale, offset] = group_scale(block, group);
-        codes_of_q4_k(block, group, 8, to.codes + group * 32);
-        to.scales[group] = scale;
-        to.offsets[group] = 8 * scale - offset;
-    }
-}
-
-void unpack_q5_k(const std::byte* block, const BlockCodes& to) {
-    for (int group = 0; group < 8; ++group) {
-        const auto [scale, offset] = group_scale(block, group);
-        codes_of_q5_k(block, group, to.codes + group * 32);
-        to.scales[group] = scale;
-        to.offsets[group] = -offset;
-    }
+    to.offsets[0] = kNoOffset;
 }
 
 // Two halves of 128 numbers in four rows of 32. A half has 64 bytes of low four bits (rows 0 and 2 in the first 32,
@@ -214,7 +122,7 @@ void unpack_q6_k(const std::byte* block, const BlockCodes& to) {
 // 16 bytes hold a scale in their low and an offset in their high four bits, each for a group of 16; 64 bytes of codes.
 void unpack_q2_k(const std::byte* block, const BlockCodes& to) {
     const std::byte* twos = block + 16;
-    for (int i = 0; i < kLargeBlock; ++i) to.codes[i] = static_cast<int8_t>(two_bits(twos, i));
+    for (int i = 0; i < kMaxBlock; ++i) to.codes[i] = static_cast<int8_t>(two_bits(twos, i));
     for (int group = 0; group < 16; ++group) {
         to.scales[group] = f16_at(block + 80) * static_cast<float>(byte_at(block, group) & 15);
         to.offsets[group] = -(f16_at(block + 82) * static_cast<float>(byte_at(block, group) >> 4));
@@ -225,7 +133,7 @@ void unpack_q2_k(const std::byte* block, const BlockCodes& to) {
 // 8 bytes of low four (of groups i and i + 8) and 4 of high two (of groups i, i + 4, i + 8 and i + 12).
 void unpack_q3_k(const std::byte* block, const BlockCodes& to) {
     const std::byte *thirds = block, *twos = block + 32, *fours = block + 96, *high = block + 104;
-    for (int i = 0; i < kLargeBlock; ++i) {
+    for (int i = 0; i < kMaxBlock; ++i) {
         const int third = byte_at(thirds, i % 32) >> (i / 32) & 1;
         to.codes[i] = static_cast<int8_t>((two_bits(twos, i) | third << 2) - 4);
     }
@@ -240,7 +148,7 @@ void unpack_q3_k(const std::byte* block, const BlockCodes& to) {
 void unpack_iq4_nl(const std::byte* block, const BlockCodes& to) {
     codes_of_iq4(block + 2, to.codes);
     to.scales[0] = f16_at(block);
-    to.offsets[0] = 0;
+    to.offsets[0] = kNoOffset;
 }
 
 void unpack_mxfp4(const std::byte* block, const BlockCodes& to) {
@@ -261,6 +169,30 @@ void unpack_iq4_xs(const std::byte* block, const BlockCodes& to) {
         to.scales[group] = f16_at(block) * static_cast<float>((low | high << 4) - 32);
         to.offsets[group] = kNoOffset;
     }
+}
+
+constexpr auto kNone = CodeForm::Offsets::kNone, kSome = CodeForm::Offsets::kSome;
+constexpr BlockKind kKinds[] = {
+    {Encoding::kQ2_K, unpack_q2_k, {PB_I4, 16, kSome}},
+    {Encoding::kQ3_K, unpack_q3_k, {PB_I4, 16, kNone}},
+    {Encoding::kQ4_0, unpack_32<Offset::kFixed, 4>, {PB_I4, 32, kNone}},
+    {Encoding::kQ4_1, unpack_32<Offset::kStored, 4>, {PB_I4, 32, kSome}, 8},
+    {Encoding::kQ4_K, unpack_q45_k<4>, {PB_I4, 32, kSome}, 8},
+    {Encoding::kQ5_0, unpack_32<Offset::kFixed, 5>, {PB_I8, 32, kNone}},
+    {Encoding::kQ5_1, unpack_32<Offset::kStored, 5>, {PB_I8, 32, kSome}},
+    {Encoding::kQ5_K, unpack_q45_k<5>, {PB_I8, 32, kSome}},
+    {Encoding::kQ6_K, unpack_q6_k, {PB_I8, 16, kNone}},
+    {Encoding::kQ8_0, unpack_q8_0, {PB_I8, 32, kNone}},
+    {Encoding::kIQ4_NL, unpack_iq4_nl, {PB_I8, 32, kNone}},
+    {Encoding::kIQ4_XS, unpack_iq4_xs, {PB_I8, 32, kNone}},
+    {Encoding::kMXFP4, unpack_mxfp4, {PB_I8, 32, kNone}},
+};
+
+}  // namespace
+
+const BlockKind* block_kind(Encoding encoding) {
+    const auto at = std::ranges::find(kKinds, encoding, &BlockKind::encoding);
+    return at == std::end(kKinds) ? nullptr : at;
 }
 
 }  // namespace patchbay::weights

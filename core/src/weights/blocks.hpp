@@ -1,44 +1,29 @@
-// GGUF's blocks of quantised numbers as f32. Each function takes one block and writes 32 numbers, or 256 of the kinds
-// that end in K or XS. Layouts: https://github.com/ggml-org/ggml (block_q4_0 and the others). Used by decode() and
-// unpack_codes().
+// GGUF's blocks of quantised numbers, 32 or 256 each (the kinds that end in K or XS). Layouts:
+// https://github.com/ggml-org/ggml (block_q4_0 and the others). Used by decode() and block_codes().
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
+#include "weights/codes.hpp"
+#include "weights/encoding.hpp"
+
 namespace patchbay::weights {
 
-void decode_q4_0(const std::byte* block, float* out);
-void decode_q4_1(const std::byte* block, float* out);
-void decode_q5_0(const std::byte* block, float* out);
-void decode_q5_1(const std::byte* block, float* out);
-void decode_q8_0(const std::byte* block, float* out);
-void decode_q2_k(const std::byte* block, float* out);
-void decode_q3_k(const std::byte* block, float* out);
-void decode_q4_k(const std::byte* block, float* out);
-void decode_q5_k(const std::byte* block, float* out);
-void decode_q6_k(const std::byte* block, float* out);
-void decode_iq4_nl(const std::byte* block, float* out);
-void decode_iq4_xs(const std::byte* block, float* out);
-void decode_mxfp4(const std::byte* block, float* out);
+constexpr int64_t kMaxBlock = 256, kMinGroup = 16;
+constexpr int64_t kMaxGroups = kMaxBlock / kMinGroup;  // of a block
 
-// The same as w = code · scale + offset, unrounded but for the offset's own rounding: a code for each number, a scale
-// and an offset for each group of 32 (Q2_K, Q3_K, Q6_K: of 16).
+// A block as w = code · scale + offset, unrounded: a code for each number, a scale and an offset for each group.
 struct BlockCodes {
     int8_t* codes;
     float *scales, *offsets;
 };
-void unpack_q4_0(const std::byte* block, const BlockCodes&);
-void unpack_q4_1(const std::byte* block, const BlockCodes&);
-void unpack_q5_0(const std::byte* block, const BlockCodes&);
-void unpack_q5_1(const std::byte* block, const BlockCodes&);
-void unpack_q8_0(const std::byte* block, const BlockCodes&);
-void unpack_q2_k(const std::byte* block, const BlockCodes&);
-void unpack_q3_k(const std::byte* block, const BlockCodes&);
-void unpack_q4_k(const std::byte* block, const BlockCodes&);
-void unpack_q5_k(const std::byte* block, const BlockCodes&);
-void unpack_q6_k(const std::byte* block, const BlockCodes&);
-void unpack_iq4_nl(const std::byte* block, const BlockCodes&);
-void unpack_iq4_xs(const std::byte* block, const BlockCodes&);
-void unpack_mxfp4(const std::byte* block, const BlockCodes&);
+
+struct BlockKind {
+    Encoding encoding;
+    void (*unpack)(const std::byte* block, const BlockCodes&);
+    CodeForm form;  // that holds its codes, less `zero`
+    int8_t zero = 0;
+};
+const BlockKind* block_kind(Encoding);  // null: it has no such blocks
 
 }  // namespace patchbay::weights

@@ -12,24 +12,13 @@
 namespace patchbay::weights {
 namespace {
 
-void decode_block(Encoding encoding, const std::byte* block, float* out) {
-    switch (encoding) {
-        case Encoding::kQ4_0: return decode_q4_0(block, out);
-        case Encoding::kQ4_1: return decode_q4_1(block, out);
-        case Encoding::kQ5_0: return decode_q5_0(block, out);
-        case Encoding::kQ5_1: return decode_q5_1(block, out);
-        case Encoding::kQ8_0: return decode_q8_0(block, out);
-        case Encoding::kQ2_K: return decode_q2_k(block, out);
-        case Encoding::kQ3_K: return decode_q3_k(block, out);
-        case Encoding::kQ4_K: return decode_q4_k(block, out);
-        case Encoding::kQ5_K: return decode_q5_k(block, out);
-        case Encoding::kQ6_K: return decode_q6_k(block, out);
-        case Encoding::kIQ4_NL: return decode_iq4_nl(block, out);
-        case Encoding::kIQ4_XS: return decode_iq4_xs(block, out);
-        case Encoding::kMXFP4: return decode_mxfp4(block, out);
-        default:
-            return;  // plain
-    }
+void decode_block(const BlockKind& kind, const std::byte* block, int64_t count, float* out) {
+    std::array<int8_t, kMaxBlock> codes;
+    std::array<float, kMaxGroups> scales, offsets;
+    kind.unpack(block, {codes.data(), scales.data(), offsets.data()});
+    for (size_t i = 0; i < static_cast<size_t>(count);)
+        for (const size_t group = i / kind.form.group, end = i + kind.form.group; i < end; ++i)
+            out[i] = static_cast<float>(codes[i]) * scales[group] + offsets[group];
 }
 
 // A sign, 4 bits of exponent and 3 of mantissa; all ones: NaN.
@@ -62,10 +51,11 @@ void decode_e4m3(const std::byte* from, int64_t count, pb_dtype to, std::byte* t
 
 EncodingFacts facts_of(Encoding encoding) {
     static constexpr EncodingFacts kFacts[] = {
-        {"f32", 1, 4},      {"bf16", 1, 2},     {"f16", 1, 2},      {"i32", 1, 4},      {"i64", 1, 8},
-        {"i8", 1, 1},       {"u8", 1, 1},       {"Q4_0", 32, 18},   {"Q4_1", 32, 20},   {"Q5_0", 32, 22},
-        {"Q5_1", 32, 24},   {"Q8_0", 32, 34},   {"Q2_K", 256, 84},  {"Q3_K", 256, 110}, {"Q4_K", 256, 144},
-        {"Q5_K", 256, 176}, {"Q6_K", 256, 210}, {"IQ4_NL", 32, 18}, {"IQ4_XS", 256, 136}, {"MXFP4", 32, 17},
+        {"f32", 1, 4, 0},       {"bf16", 1, 2, 30},      {"f16", 1, 2, 1},      {"i32", 1, 4, 26},
+        {"i64", 1, 8, 27},      {"i8", 1, 1, 24},        {"u8", 1, 1},          {"Q4_0", 32, 18, 2},
+        {"Q4_1", 32, 20, 3},    {"Q5_0", 32, 22, 6},     {"Q5_1", 32, 24, 7},   {"Q8_0", 32, 34, 8},
+        {"Q2_K", 256, 84, 10},  {"Q3_K", 256, 110, 11},  {"Q4_K", 256, 144, 12}, {"Q5_K", 256, 176, 13},
+        {"Q6_K", 256, 210, 14}, {"IQ4_NL", 32, 18, 20},  {"IQ4_XS", 256, 136, 23}, {"MXFP4", 32, 17, 39},
         {"F8_E4M3", 1, 1},
     };
     return kFacts[static_cast<size_t>(encoding)];
@@ -76,9 +66,10 @@ void decode(Encoding encoding, const std::byte* tensor, int64_t first, int64_t c
     if (!in_blocks(encoding))
         return convert(*dtype_of(encoding), tensor + first * facts.block_bytes, to, target, count);
     if (encoding == Encoding::kF8_E4M3) return decode_e4m3(tensor + first, count, to, target);
-    std::array<float, 256> numbers;
+    const BlockKind& kind = *block_kind(encoding);
+    std::array<float, kMaxBlock> numbers;
     for (int64_t i = first; i < first + count;) {
-        decode_block(encoding, tensor + i / facts.block * facts.block_bytes, numbers.data());
+        decode_block(kind, tensor + i / facts.block * facts.block_bytes, facts.block, numbers.data());
         const int64_t skipped = i % facts.block, n = std::min(facts.block - skipped, first + count - i);
         convert(PB_F32, reinterpret_cast<const std::byte*>(numbers.data() + skipped), to, target, n);
         target += n * dtype_bytes(to);

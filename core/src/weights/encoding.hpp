@@ -38,6 +38,7 @@ struct EncodingFacts {
     const char* name;
     int64_t block;        // numbers in a block; 1: plain
     int64_t block_bytes;  // that it takes
+    int gguf_type = -1;   // as numbered by GGUF; -1: read from other files only
 };
 EncodingFacts facts_of(Encoding);
 

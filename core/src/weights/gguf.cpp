@@ -103,48 +103,10 @@ class Cursor {
 };
 
 std::optional<Encoding> encoding_of(uint32_t type) {
-    switch (type) {
-        case 0:
-            return Encoding::kF32;
-        case 1:
-            return Encoding::kF16;
-        case 2:
-            return Encoding::kQ4_0;
-        case 3:
-            return Encoding::kQ4_1;
-        case 6:
-            return Encoding::kQ5_0;
-        case 7:
-            return Encoding::kQ5_1;
-        case 8:
-            return Encoding::kQ8_0;
-        case 10:
-            return Encoding::kQ2_K;
-        case 11:
-            return Encoding::kQ3_K;
-        case 12:
-            return Encoding::kQ4_K;
-        case 13:
-            return Encoding::kQ5_K;
-        case 14:
-            return Encoding::kQ6_K;
-        case 20:
-            return Encoding::kIQ4_NL;
-        case 23:
-            return Encoding::kIQ4_XS;
-        case 24:
-            return Encoding::kI8;
-        case 26:
-            return Encoding::kI32;
-        case 27:
-            return Encoding::kI64;
-        case 30:
-            return Encoding::kBf16;
-        case 39:
-            return Encoding::kMXFP4;
-        default:
-            return std::nullopt;
-    }
+    for (auto encoding = Encoding::kF32; encoding <= Encoding::kMXFP4;
+         encoding = static_cast<Encoding>(static_cast<int>(encoding) + 1))
+        if (facts_of(encoding).gguf_type == static_cast<int64_t>(type)) return encoding;
+    return std::nullopt;
 }
 
 // begin and end count from the start of the data yet.

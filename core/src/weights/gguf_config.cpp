@@ -18,7 +18,7 @@ class ConfigOf {
             if (is("gemma") || is("gemma2") || is("gemma3")) {
                 PB_CHECK(read_gemma());
             } else if (is("phi3")) {
-                name_it("Phi3ForCausalLM", "phi3");
+                keys_.name_it("Phi3ForCausalLM", "phi3");
                 out("hidden_act") = "silu";
             } else {
                 PB_CHECK(read_llama());
@@ -29,14 +29,9 @@ class ConfigOf {
     }
 
   private:
-    bool is(std::string_view architecture) const { return keys_.architecture == architecture; }
+    bool is(std::string_view architecture) const { return keys_.is(architecture); }
     std::string& out(const std::string& key) { return keys_.out[key]; }
     std::string own(const std::string& key) const { return keys_.own(key); }
-
-    void name_it(const char* architecture, const char* model_type) {
-        out("architectures.0") = architecture;
-        out("model_type") = model_type;
-    }
 
     // What the tensors say.
     Result<> read_shapes() {
@@ -45,12 +40,12 @@ class ConfigOf {
         if (at == tensors.end() || at->second.shape.size() != 2)
             return invalid(keys_.file.where + ": no matrix 'token_embd.weight' (is it a part of a model?)");
         out("vocab_size") = std::to_string(at->second.shape[0]);
-        out("tie_word_embeddings") = keys_.has_tensor("output.weight") ? "false" : "true";
+        keys_.set("tie_word_embeddings", !keys_.has_tensor("output.weight"));
         return {};
     }
 
     Result<> read_gpt2() {
-        name_it("GPT2LMHeadModel", "gpt2");
+        keys_.name_it("GPT2LMHeadModel", "gpt2");
         out("activation_function") = "gelu_new";
         PB_CHECK(keys_.copy_integer("embedding_length", "n_embd"));
         PB_CHECK(keys_.copy_integer("feed_forward_length", "n_inner"));
@@ -62,15 +57,8 @@ class ConfigOf {
 
     // What all but gpt2 have.
     Result<> read_decoder() {
-        PB_CHECK(keys_.copy_integer("embedding_length", "hidden_size"));
-        PB_CHECK(keys_.copy_integer("feed_forward_length", "intermediate_size"));
-        PB_CHECK(keys_.copy_integer("block_count", "num_hidden_layers"));
-        PB_CHECK(keys_.copy_integer("attention.head_count", "num_attention_heads"));
-        const char* const kv_heads =
-            keys_.has(own("attention.head_count_kv")) ? "attention.head_count_kv" : "attention.head_count";
-        PB_CHECK(keys_.copy_integer(kv_heads, "num_key_value_heads"));
-        PB_CHECK(keys_.copy_integer("context_length", "max_position_embeddings"));
-        PB_CHECK(keys_.copy_number("attention.layer_norm_rms_epsilon", "rms_norm_eps"));
+        PB_CHECK(keys_.copy_sizes(nullptr));
+        PB_CHECK(keys_.copy_kv_heads());
         PB_CHECK(keys_.copy_integer_if_there("attention.sliding_window", "sliding_window"));
         if (keys_.out.contains("sliding_window") && out("sliding_window") == "0") out("sliding_window") = "null";
         PB_TRY(const int64_t head_dim, read_head_dim());
@@ -100,17 +88,17 @@ class ConfigOf {
         }
         PB_CHECK(keys_.only("expert_count", 0, ": of mixtures of experts llama and qwen3moe are supported"));
         const bool windows = is("llama") && keys_.out.contains("sliding_window") && out("sliding_window") != "null";
-        if (windows) name_it("MistralForCausalLM", "mistral");
-        else if (is("llama")) name_it("LlamaForCausalLM", "llama");
-        else if (is("qwen2")) name_it("Qwen2ForCausalLM", "qwen2");
-        else name_it("Qwen3ForCausalLM", "qwen3");
+        if (windows) keys_.name_it("MistralForCausalLM", "mistral");
+        else if (is("llama")) keys_.name_it("LlamaForCausalLM", "llama");
+        else if (is("qwen2")) keys_.name_it("Qwen2ForCausalLM", "qwen2");
+        else keys_.name_it("Qwen3ForCausalLM", "qwen3");
         if (!is("qwen2") && bias) out("attention_bias") = "true";
         if (is("llama") && keys_.has_tensor("blk.0.ffn_gate.bias")) out("mlp_bias") = "true";
         return {};
     }
 
     Result<> read_mixtral(bool bias) {
-        name_it("MixtralForCausalLM", "mixtral");
+        keys_.name_it("MixtralForCausalLM", "mixtral");
         if (bias)
             return unsupported(keys_.file.where +
                                ": tensor 'blk.0.attn_q.bias' is there, but the attention of a mixture of " +
@@ -119,7 +107,7 @@ class ConfigOf {
     }
 
     Result<> read_qwen3_moe(bool bias) {
-        name_it("Qwen3MoeForCausalLM", "qwen3_moe");
+        keys_.name_it("Qwen3MoeForCausalLM", "qwen3_moe");
         if (bias) out("attention_bias") = "true";
         out("norm_topk_prob") = "true";  // no key says so; it holds for all that are published
         PB_CHECK(keys_.copy_integer("expert_feed_forward_length", "moe_intermediate_size"));
@@ -136,9 +124,9 @@ class ConfigOf {
     }
 
     Result<> read_gemma() {
-        if (is("gemma")) name_it("GemmaForCausalLM", "gemma");
-        else if (is("gemma2")) name_it("Gemma2ForCausalLM", "gemma2");
-        else name_it("Gemma3ForCausalLM", "gemma3_text");
+        if (is("gemma")) keys_.name_it("GemmaForCausalLM", "gemma");
+        else if (is("gemma2")) keys_.name_it("Gemma2ForCausalLM", "gemma2");
+        else keys_.name_it("Gemma3ForCausalLM", "gemma3_text");
         out("hidden_activation") = "gelu_pytorch_tanh";
         if (is("gemma")) return {};
         PB_CHECK(keys_.copy_number_if_there("attn_logit_softcapping", "attn_logit_softcapping"));

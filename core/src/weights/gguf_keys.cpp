@@ -1,5 +1,6 @@
 #include "weights/gguf_keys.hpp"
 
+#include <cmath>
 #include <cstring>
 
 #include "base/numbers.hpp"
@@ -56,6 +57,42 @@ Result<> GgufKeys::only(const std::string& key, int64_t value, const std::string
     const GgufValue* const given = find(own(key));
     if (!given || given->number() == static_cast<double>(value)) return {};
     return fault(own(key), std::to_string(value) + description);
+}
+
+void GgufKeys::name_it(const char* class_name, const char* model_type) {
+    out["architectures.0"] = class_name;
+    out["model_type"] = model_type;
+}
+
+Result<> GgufKeys::copy_sizes(const char* eps) {
+    PB_CHECK(copy_integer("embedding_length", "hidden_size"));
+    PB_CHECK(copy_integer("feed_forward_length", "intermediate_size"));
+    PB_CHECK(copy_integer("block_count", "num_hidden_layers"));
+    PB_CHECK(copy_integer("attention.head_count", "num_attention_heads"));
+    PB_CHECK(copy_integer("context_length", "max_position_embeddings"));
+    if (eps) return copy_number("attention.layer_norm_epsilon", eps);
+    return copy_number("attention.layer_norm_rms_epsilon", "rms_norm_eps");
+}
+
+Result<> GgufKeys::copy_kv_heads() {
+    const bool there = has(own("attention.head_count_kv"));
+    return copy_integer(there ? "attention.head_count_kv" : "attention.head_count", "num_key_value_heads");
+}
+
+Result<int64_t> GgufKeys::copy_turning_part(int64_t head_dim, const std::string& to) {
+    const std::string key = own("rope.dimension_count");
+    int64_t turning = head_dim;
+    double part = 1;
+    if (has(key)) {
+        PB_TRY(turning, integer(key));
+        if (turning < 2 || turning > head_dim || turning % 2 != 0)
+            return fault(key, "an even number to " + std::to_string(head_dim));
+        part = static_cast<double>(turning) / static_cast<double>(head_dim);
+        // Models multiply it by the head and drop the fraction.
+        if (static_cast<int64_t>(static_cast<double>(head_dim) * part) < turning) part = std::nextafter(part, 1);
+    }
+    out[to] = text_of(part);
+    return turning;
 }
 
 Result<> GgufKeys::copy_numbers(const std::string& name, int64_t count, const std::string& to) {

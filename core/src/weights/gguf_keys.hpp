@@ -2,6 +2,7 @@
 // gguf_config().
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "weights/gguf_model.hpp"
 
@@ -12,6 +13,7 @@ struct GgufKeys {
     std::string architecture;
     FlatConfig out;  // config.json's keys so far
 
+    bool is(std::string_view name) const { return architecture == name; }
     std::string own(const std::string& key) const { return architecture + "." + key; }
     const GgufValue* find(const std::string& key) const { return file.header.find(key); }
     bool has(const std::string& key) const { return find(key) != nullptr; }
@@ -28,6 +30,13 @@ struct GgufKeys {
     Result<> copy_number_if_there(const std::string& from, const std::string& to);
     // Refuses a file that has the architecture's own key with another value.
     Result<> only(const std::string& key, int64_t value, const std::string& description = "") const;
+    void name_it(const char* class_name, const char* model_type);
+    void set(const std::string& key, bool value) { out[key] = value ? "true" : "false"; }
+    // eps: what config.json calls the epsilon of LayerNorm; nullptr: it is RMSNorm's.
+    Result<> copy_sizes(const char* eps);
+    Result<> copy_kv_heads();
+    // Of a head, the part that positions turn; without the key, all of it. Returns how many numbers turn.
+    Result<int64_t> copy_turning_part(int64_t head_dim, const std::string& to);
     // As many f32 numbers, put as to.0, to.1, …
     Result<> copy_numbers(const std::string& tensor, int64_t count, const std::string& to);
 };

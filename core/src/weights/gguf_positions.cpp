@@ -1,7 +1,5 @@
 // How GGUF files scale rotary positions.
 
-#include <cmath>
-
 #include "weights/gguf_keys.hpp"
 
 namespace patchbay::weights {
@@ -36,18 +34,7 @@ Result<> read_scaling(GgufKeys& keys) {
 // Phi 3's: the part of a head that turns, and factors for short sequences and for long ones, of which models take the
 // first.
 Result<> read_phi3(GgufKeys& keys, int64_t head_dim) {
-    const std::string turning_key = keys.own("rope.dimension_count");
-    int64_t turning = head_dim;
-    double part = 1;
-    if (keys.has(turning_key)) {
-        PB_TRY(turning, keys.integer(turning_key));
-        if (turning < 2 || turning > head_dim || turning % 2 != 0)
-            return keys.fault(turning_key, "an even number to " + std::to_string(head_dim));
-        part = static_cast<double>(turning) / static_cast<double>(head_dim);
-        // Models multiply it by the head and drop the fraction.
-        if (static_cast<int64_t>(static_cast<double>(head_dim) * part) < turning) part = std::nextafter(part, 1);
-    }
-    keys.out["partial_rotary_factor"] = text_of(part);
+    PB_TRY(const int64_t turning, keys.copy_turning_part(head_dim, "partial_rotary_factor"));
     if (!keys.has_tensor("rope_factors_short.weight")) return read_scaling(keys);
     keys.out["rope_scaling.rope_type"] = "longrope";
     PB_CHECK(keys.copy_numbers("rope_factors_short.weight", turning / 2, "rope_scaling.short_factor"));

@@ -23,20 +23,21 @@ constexpr Name kGpt2[] = {{"token_embd", "transformer.wte"},
 constexpr Name kGpt2Layer[] = {{"attn_norm", "ln_1"}, {"attn_qkv", "attn.c_attn"}, {"attn_output", "attn.c_proj"},
                                {"ffn_norm", "ln_2"},  {"ffn_up", "mlp.c_fc"},      {"ffn_down", "mlp.c_proj"}};
 
-// Gemma's, from the second generation on; the first has ffn_norm where Llama has it.
-constexpr Name kGemmaLayer[] = {{"attn_norm", "input_layernorm"},
-                                {"attn_q", "self_attn.q_proj"},
-                                {"attn_k", "self_attn.k_proj"},
-                                {"attn_v", "self_attn.v_proj"},
-                                {"attn_q_norm", "self_attn.q_norm"},
-                                {"attn_k_norm", "self_attn.k_norm"},
-                                {"attn_output", "self_attn.o_proj"},
-                                {"post_attention_norm", "post_attention_layernorm"},
+// What others have in place of Llama's, or beside it.
+constexpr Name kGemmaLayer[] = {{"post_attention_norm", "post_attention_layernorm"}, // from the second generation on
                                 {"ffn_norm", "pre_feedforward_layernorm"},
-                                {"ffn_gate", "mlp.gate_proj"},
-                                {"ffn_up", "mlp.up_proj"},
-                                {"ffn_down", "mlp.down_proj"},
                                 {"post_ffw_norm", "post_feedforward_layernorm"}};
+constexpr Name kOlmo2Layer[] = {{"post_attention_norm", "post_attention_layernorm"},
+                                {"post_ffw_norm", "post_feedforward_layernorm"}};
+constexpr Name kPhiLayer[] = {{"attn_output", "self_attn.dense"}, {"ffn_up", "mlp.fc1"}, {"ffn_down", "mlp.fc2"}};
+constexpr Name kPhi3Layer[] = {{"attn_qkv", "self_attn.qkv_proj"}, {"ffn_up", "mlp.gate_up_proj"}};
+constexpr Name kStarCoderLayer[] = {{"ffn_up", "mlp.c_fc"}, {"ffn_down", "mlp.c_proj"}};
+constexpr Name kGptOssLayer[] = {{"attn_sinks", "self_attn.sinks"},
+                                 {"post_attention_norm", "post_attention_layernorm"}};
+constexpr Name kQwen2MoeLayer[] = {{"ffn_gate_inp_shexp", "mlp.shared_expert_gate"},
+                                   {"ffn_gate_shexp", "mlp.shared_expert.gate_proj"},
+                                   {"ffn_up_shexp", "mlp.shared_expert.up_proj"},
+                                   {"ffn_down_shexp", "mlp.shared_expert.down_proj"}};
 
 constexpr Name kGptNeox[] = {{"token_embd", "gpt_neox.embed_in"},
                              {"output_norm", "gpt_neox.final_layer_norm"},
@@ -57,53 +58,14 @@ constexpr Name kFalconNorms[] = {{"attn_norm", "ln_mlp"}, {"attn_norm_2", "ln_at
 constexpr Name kPhi[] = {{"token_embd", "model.embed_tokens"},
                          {"output_norm", "model.final_layernorm"},
                          {"output", "lm_head"}};
-constexpr Name kPhiLayer[] = {{"attn_norm", "input_layernorm"}, {"attn_q", "self_attn.q_proj"},
-                              {"attn_k", "self_attn.k_proj"},   {"attn_v", "self_attn.v_proj"},
-                              {"attn_output", "self_attn.dense"}, {"ffn_up", "mlp.fc1"}, {"ffn_down", "mlp.fc2"}};
-constexpr Name kStarCoderLayer[] = {{"attn_norm", "input_layernorm"},    {"attn_q", "self_attn.q_proj"},
-                                    {"attn_k", "self_attn.k_proj"},      {"attn_v", "self_attn.v_proj"},
-                                    {"attn_output", "self_attn.o_proj"}, {"ffn_norm", "post_attention_layernorm"},
-                                    {"ffn_up", "mlp.c_fc"},              {"ffn_down", "mlp.c_proj"}};
-constexpr Name kOlmo2Layer[] = {{"attn_q", "self_attn.q_proj"},
-                                {"attn_k", "self_attn.k_proj"},
-                                {"attn_v", "self_attn.v_proj"},
-                                {"attn_q_norm", "self_attn.q_norm"},
-                                {"attn_k_norm", "self_attn.k_norm"},
-                                {"attn_output", "self_attn.o_proj"},
-                                {"post_attention_norm", "post_attention_layernorm"},
-                                {"ffn_gate", "mlp.gate_proj"},
-                                {"ffn_up", "mlp.up_proj"},
-                                {"ffn_down", "mlp.down_proj"},
-                                {"post_ffw_norm", "post_feedforward_layernorm"}};
-constexpr Name kSharedExpert[] = {{"ffn_gate_inp_shexp", "mlp.shared_expert_gate"},
-                                  {"ffn_gate_shexp", "mlp.shared_expert.gate_proj"},
-                                  {"ffn_up_shexp", "mlp.shared_expert.up_proj"},
-                                  {"ffn_down_shexp", "mlp.shared_expert.down_proj"}};
-
-constexpr Name kGptOssLayer[] = {{"attn_norm", "input_layernorm"},
-                                 {"attn_q", "self_attn.q_proj"},
-                                 {"attn_k", "self_attn.k_proj"},
-                                 {"attn_v", "self_attn.v_proj"},
-                                 {"attn_output", "self_attn.o_proj"},
-                                 {"attn_sinks", "self_attn.sinks"},
-                                 {"post_attention_norm", "post_attention_layernorm"}};
-
-constexpr Name kPhi3Layer[] = {{"attn_norm", "input_layernorm"},
-                               {"attn_qkv", "self_attn.qkv_proj"},
-                               {"attn_output", "self_attn.o_proj"},
-                               {"ffn_norm", "post_attention_layernorm"},
-                               {"ffn_up", "mlp.gate_up_proj"},
-                               {"ffn_down", "mlp.down_proj"}};
-
 struct Naming {
     std::string_view architecture;
-    std::span<const Name> model, layer;
-    std::string_view layers;  // before a layer's number
+    std::span<const Name> model, layer;  // layer: before Llama's, where layers are named as its
+    std::string_view layers;             // before a layer's number
     float norms_added = 0;    // by converters, to the numbers of norms
     ExpertNaming experts{};
     // How converters reorder the rows of q and k.
     enum class Rows { kAsTheyAre, kInterleaved, kFused } rows = Rows::kAsTheyAre;
-    std::span<const Name> more{};  // of a layer
 };
 using Rows = Naming::Rows;
 constexpr ExpertNaming kMixtral{"block_sparse_moe.", "gate", "w1", "w3", "w2"};
@@ -111,26 +73,26 @@ constexpr ExpertNaming kQwen3Moe{"mlp.", "gate", "gate_proj", "up_proj", "down_p
 constexpr ExpertNaming kGptOss{"mlp.", "router", "gate_proj", "up_proj", "down_proj", "gate_up_proj"};
 constexpr std::string_view kLayers = "model.layers.";
 constexpr Naming kNamings[] = {
-    {"llama", kLlama, kLlamaLayer, kLayers, 0, kMixtral, Rows::kInterleaved},
-    {"qwen2", kLlama, kLlamaLayer, kLayers},
-    {"qwen2moe", kLlama, kLlamaLayer, kLayers, 0, kQwen3Moe, Rows::kAsTheyAre, kSharedExpert},
-    {"qwen3", kLlama, kLlamaLayer, kLayers},
-    {"qwen3moe", kLlama, kLlamaLayer, kLayers, 0, kQwen3Moe},
+    {"llama", kLlama, {}, kLayers, 0, kMixtral, Rows::kInterleaved},
+    {"qwen2", kLlama, {}, kLayers},
+    {"qwen2moe", kLlama, kQwen2MoeLayer, kLayers, 0, kQwen3Moe},
+    {"qwen3", kLlama, {}, kLayers},
+    {"qwen3moe", kLlama, {}, kLayers, 0, kQwen3Moe},
     {"gpt2", kGpt2, kGpt2Layer, "transformer.h."},
     {"gptneox", kGptNeox, kGptNeoxLayer, "gpt_neox.layers.", 0, {}, Rows::kFused},
     {"falcon", kFalcon, kFalconLayer, "transformer.h.", 0, {}, Rows::kFused},
-    {"gemma", kLlama, kLlamaLayer, kLayers, 1},
+    {"gemma", kLlama, {}, kLayers, 1},
     {"gemma2", kLlama, kGemmaLayer, kLayers, 1},
     {"gemma3", kLlama, kGemmaLayer, kLayers, 1},
     {"phi2", kPhi, kPhiLayer, kLayers},
     {"phi3", kLlama, kPhi3Layer, kLayers},
-    {"stablelm", kLlama, kLlamaLayer, kLayers},
+    {"stablelm", kLlama, {}, kLayers},
     {"starcoder2", kLlama, kStarCoderLayer, kLayers},
-    {"command-r", kLlama, kLlamaLayer, kLayers},
-    {"cohere2", kLlama, kLlamaLayer, kLayers},
+    {"command-r", kLlama, {}, kLayers},
+    {"cohere2", kLlama, {}, kLayers},
     {"olmo2", kLlama, kOlmo2Layer, kLayers},
-    {"granite", kLlama, kLlamaLayer, kLayers, 0, {}, Rows::kInterleaved},
-    {"smollm3", kLlama, kLlamaLayer, kLayers, 0, {}, Rows::kInterleaved},
+    {"granite", kLlama, {}, kLayers, 0, {}, Rows::kInterleaved},
+    {"smollm3", kLlama, {}, kLayers, 0, {}, Rows::kInterleaved},
     {"gpt-oss", kLlama, kGptOssLayer, kLayers, 0, kGptOss}};
 
 struct Split {
@@ -165,9 +127,10 @@ std::optional<std::string> hugging_face_name(const Naming& naming, const Split& 
             if (ours == part.stem) return begin + std::string(theirs) + end;
         return std::nullopt;
     };
-    if (const auto known = named(part.layer.empty() ? naming.model : naming.layer)) return known;
-    if (part.layer.empty()) return std::nullopt;
-    if (const auto known = named(naming.more)) return known;
+    if (part.layer.empty()) return named(naming.model);
+    if (const auto known = named(naming.layer)) return known;
+    if (naming.layers == kLayers)
+        if (const auto known = named(kLlamaLayer)) return known;
     const auto theirs = expert_name(naming.experts, part.stem);
     return theirs ? std::optional(begin + *theirs + end) : std::nullopt;
 }
