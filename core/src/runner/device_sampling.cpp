@@ -44,32 +44,13 @@ Result<> check_sampler(const host::Component& sampler, std::string_view device, 
     return {};
 }
 
-DeviceSampling::Buffer::~Buffer() {
-    if (memory_) device_->call<&pb_device::free>(memory_);
-}
-
-Result<std::byte*> DeviceSampling::Buffer::room(uint64_t bytes) {
-    if (!memory_ || bytes > bytes_) PB_CHECK(reserve(std::max<uint64_t>(bytes + bytes / 2, 64)));
-    return memory_;
-}
-
-Result<> DeviceSampling::Buffer::reserve(uint64_t bytes) {
-    if (memory_) device_->call<&pb_device::free>(memory_);
-    memory_ = nullptr;
-    bytes_ = bytes;
-    void* memory = nullptr;
-    PB_CHECK(device_->checked<&pb_device::alloc>(bytes_, &memory));
-    memory_ = static_cast<std::byte*>(memory);
-    return {};
-}
-
 DeviceSampling::Places DeviceSampling::places_of(uint32_t rows, uint32_t max_logprobs) {
     const uint64_t one = StepInputs::room_for(rows, 4), top = StepInputs::room_for(uint64_t{rows} * max_logprobs, 4);
     return {one, 2 * one, 3 * one, 3 * one + top, 3 * one + 2 * top};
 }
 
 Result<> DeviceSampling::reserve(uint32_t rows, uint32_t max_logprobs) {
-    for (Outputs& out : outputs_) PB_CHECK(out.there.reserve(places_of(rows, max_logprobs).end));
+    for (Outputs& out : outputs_) PB_CHECK(out.there.allocate(places_of(rows, max_logprobs).end));
     return {};
 }
 

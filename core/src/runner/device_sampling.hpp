@@ -11,6 +11,7 @@
 #include "base/result.hpp"
 #include "host/component.hpp"
 #include "patchbay/abi/sampler.h"
+#include "runner/device_memory.hpp"
 
 namespace patchbay::runner {
 
@@ -45,34 +46,19 @@ class DeviceSampling {
     void forget() { open_.clear(); } // nothing of it will be collected
 
   private:
-    class Buffer { // of device memory; grows, and what it held is gone then
-      public:
-        explicit Buffer(const host::Device& device) : device_(&device) {}
-        ~Buffer();
-        Buffer(const Buffer&) = delete;
-        Buffer& operator=(const Buffer&) = delete;
-        Result<std::byte*> room(uint64_t bytes); // and for some more, if it has to grow
-        Result<> reserve(uint64_t bytes);        // exactly so much, in place of what there was
-        std::byte* data() const { return memory_; }
-
-      private:
-        const host::Device* device_;
-        std::byte* memory_ = nullptr;
-        uint64_t bytes_ = 0;
-    };
     struct Places { // in a step's outputs, in bytes
         uint64_t faults, logprobs, top_tokens, top_logprobs, end;
     };
     static Places places_of(uint32_t rows, uint32_t max_logprobs);
     struct Outputs { // of a step; the host's copy is as far as it is wanted
         explicit Outputs(const host::Device& device) : there(device) {}
-        Buffer there;
+        DeviceMemory there;
         std::vector<std::byte> here;
         uint32_t rows = 0, max_logprobs = 0;
     };
 
     const host::Device* device_;
-    Buffer inputs_, scratch_;
+    DeviceMemory inputs_, scratch_;
     std::array<Outputs, 2> outputs_{Outputs(*device_), Outputs(*device_)};
     size_t newest_ = 0;
     std::deque<size_t> open_; // not collected, the oldest first

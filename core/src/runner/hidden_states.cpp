@@ -4,22 +4,14 @@
 
 namespace patchbay::runner {
 
-HiddenStates::~HiddenStates() {
-    if (memory_) device_->call<&pb_device::free>(memory_);
-}
-
 Result<> HiddenStates::allocate(const Shape& shape) {
     shape_ = shape;
-    const uint64_t bytes = uint64_t{count()} * shape.width * static_cast<uint64_t>(dtype_bytes(shape.dtype));
-    void* memory = nullptr;
-    PB_CHECK(device_->checked<&pb_device::alloc>(bytes, &memory));
-    memory_ = static_cast<std::byte*>(memory);
-    return {};
+    return memory_.allocate(uint64_t{count()} * shape.width * static_cast<uint64_t>(dtype_bytes(shape.dtype)));
 }
 
 pb_tensor HiddenStates::rows(uint32_t first, uint32_t count) const {
     const uint64_t row_bytes = uint64_t{shape_.width} * static_cast<uint64_t>(dtype_bytes(shape_.dtype));
-    return tensor(shape_.computes ? memory_ + first * row_bytes : nullptr, shape_.dtype, {count, shape_.width},
+    return tensor(shape_.computes ? memory_.data() + first * row_bytes : nullptr, shape_.dtype, {count, shape_.width},
                   shape_.device);
 }
 

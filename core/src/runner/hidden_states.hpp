@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "host/component.hpp"
+#include "runner/device_memory.hpp"
 
 namespace patchbay::runner {
 
@@ -19,10 +19,7 @@ class HiddenStates {
         int32_t device;               // of a tensor
         bool computes;
     };
-    explicit HiddenStates(const host::Device& device) : device_(&device) {}
-    ~HiddenStates();
-    HiddenStates(const HiddenStates&) = delete;
-    HiddenStates& operator=(const HiddenStates&) = delete;
+    explicit HiddenStates(const host::Device& device) : memory_(device) {}
 
     Result<> allocate(const Shape&);
     pb_tensor all() const { return rows(0, count()); }
@@ -34,9 +31,8 @@ class HiddenStates {
   private:
     uint32_t count() const { return row_of_pass(shape_.passes); }
 
-    const host::Device* device_;
     Shape shape_{};
-    std::byte* memory_ = nullptr;
+    DeviceMemory memory_;
 };
 
 }  // namespace patchbay::runner

@@ -5,10 +5,6 @@
 
 namespace patchbay::runner {
 
-KvMemory::~KvMemory() {
-    if (zero_page_) device_.plugin.call<&pb_device::free>(zero_page_);
-}
-
 Result<LayersKv> KvMemory::describe(const host::Component& model, const pb_model_facts& facts,
                                     const RunnerSettings& settings, uint32_t padded) {
     max_seq_len_ = settings.max_model_len ? settings.max_model_len : facts.max_position;
@@ -40,8 +36,7 @@ Result<> KvMemory::bind(const LayersKv& own, kv::Grouping grouping, size_t first
 
 Result<> KvMemory::allocate_host_pages(const RunnerSettings& settings) {
     constexpr uint64_t kMaxSlots = 1u << 26;
-    if (settings.zero_freed_blocks)
-        PB_CHECK(device_.plugin.checked<&pb_device::alloc>(page_bytes(), &zero_page_));
+    if (settings.zero_freed_blocks) PB_CHECK(zero_page_.allocate(page_bytes()));
     if (settings.preemption_mode == config::PreemptionMode::kRecompute) return {};
     const auto space = static_cast<uint64_t>(settings.swap_space * 0x1p30);
     const uint64_t slots = settings.num_swap_blocks ? settings.num_swap_blocks
@@ -67,8 +62,8 @@ Result<> KvMemory::copy(const kv::PageCopy& page) {
 }
 
 Result<> KvMemory::clear(const kv::PageCopy& what) {
-    if (what.way == kv::Way::kZeroSlot) return host_pages_.copy(kv::Way::kToHost, what.to, zero_page_);
-    return device_.plugin.checked<&pb_device::copy_page>(pages_->page(what.to), zero_page_, page_bytes());
+    if (what.way == kv::Way::kZeroSlot) return host_pages_.copy(kv::Way::kToHost, what.to, zero_page_.data());
+    return device_.plugin.checked<&pb_device::copy_page>(pages_->page(what.to), zero_page_.data(), page_bytes());
 }
 
 }  // namespace patchbay::runner

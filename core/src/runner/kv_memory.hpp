@@ -25,10 +25,7 @@ class KvMemory {
     // These must outlive it; the attention, until another one or none is bound.
     KvMemory(const OpenDevice& device, const host::Component& attention, Clock& clock)
         : device_(device), layers_(device.plugin, attention), own_pages_(device.plugin),
-          host_pages_(device.plugin, device.info, clock) {}
-    ~KvMemory();
-    KvMemory(const KvMemory&) = delete;
-    KvMemory& operator=(const KvMemory&) = delete;
+          host_pages_(device.plugin, device.info, clock), zero_page_(device.plugin) {}
 
     // ---- once, in this order. `padded`: tokens that a graph fills batches up to, at most
     Result<LayersKv> describe(const host::Component& model, const pb_model_facts&, const RunnerSettings&,
@@ -60,7 +57,7 @@ class KvMemory {
     KvPages own_pages_;
     const KvPages* pages_ = &own_pages_;
     HostPages host_pages_;
-    void* zero_page_ = nullptr; // of the device; null: zeros are not wanted
+    DeviceMemory zero_page_; // none: zeros are not wanted
     BatchForm form_;
     uint32_t max_seq_len_ = 0;
 };

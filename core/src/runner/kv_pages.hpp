@@ -3,29 +3,29 @@
 #include <cstdint>
 
 #include "base/result.hpp"
-#include "host/component.hpp"
 #include "kv/block_pool.hpp"
+#include "runner/device_memory.hpp"
 
 namespace patchbay::runner {
 
 class KvPages {
   public:
-    explicit KvPages(const host::Device& device) : device_(device) {} // which outlives it
-    ~KvPages() { release(); }
-    KvPages(const KvPages&) = delete;
-    KvPages& operator=(const KvPages&) = delete;
+    explicit KvPages(const host::Device& device) : memory_(device) {} // which outlives it
 
     Result<> allocate(uint32_t count, uint64_t page_bytes); // in place of what was
-    void release();                                         // none is left
+    void release() { // none is left
+        memory_.release();
+        count_ = 0;
+    }
 
     uint32_t count() const { return count_; }
     uint8_t* page(kv::BlockId id) const { // null on a device that computes nothing
-        return memory_ ? static_cast<uint8_t*>(memory_) + static_cast<uint64_t>(id) * page_bytes_ : nullptr;
+        auto* const first = reinterpret_cast<uint8_t*>(memory_.data());
+        return first ? first + static_cast<uint64_t>(id) * page_bytes_ : nullptr;
     }
 
   private:
-    const host::Device& device_;
-    void* memory_ = nullptr; // (count, page_bytes)
+    DeviceMemory memory_; // (count, page_bytes)
     uint32_t count_ = 0;
     uint64_t page_bytes_ = 0;
 };

@@ -8,18 +8,15 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "host/component.hpp"
+#include "runner/device_memory.hpp"
 
 namespace patchbay::runner {
 
 class StepInputs {
   public:
-    explicit StepInputs(const host::Device& device) : device_(&device) {}
-    ~StepInputs();
-    StepInputs(const StepInputs&) = delete;
-    StepInputs& operator=(const StepInputs&) = delete;
+    explicit StepInputs(const host::Device& device) : device_(&device), memory_(device) {}
 
-    Result<> reserve(uint64_t bytes); // in place of what was: addresses change
+    Result<> reserve(uint64_t bytes) { return memory_.allocate(bytes); } // in place of what was: addresses change
     static uint64_t room_for(uint64_t count, uint64_t element_bytes); // that place() takes
 
     void clear() { staged_.clear(); }
@@ -30,14 +27,13 @@ class StepInputs {
     }
     Result<> send();
 
-    uint64_t bytes() const { return reserved_; }
+    uint64_t bytes() const { return memory_.bytes(); }
 
   private:
     const std::byte* place(std::span<const std::byte>);
 
     const host::Device* device_;
-    std::byte* memory_ = nullptr;
-    uint64_t reserved_ = 0;
+    DeviceMemory memory_;
     std::vector<std::byte> staged_;
 };
 

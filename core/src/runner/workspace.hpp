@@ -4,27 +4,20 @@
 #include <cstdint>
 #include <vector>
 
-#include "host/component.hpp"
+#include "runner/device_memory.hpp"
 
 namespace patchbay::runner {
 
 class Workspace {
   public:
-    explicit Workspace(const host::Device& device) : device_(&device) {}
-    ~Workspace();
-    Workspace(const Workspace&) = delete;
-    Workspace& operator=(const Workspace&) = delete;
+    explicit Workspace(const host::Device& device) : device_(device) {}
 
     void reset() { chunk_ = 0, offset_ = 0; }
     void* take(uint64_t bytes); // 64-byte aligned, not zeroed; null: the device has no memory left
 
   private:
-    struct Chunk {
-        void* data;
-        uint64_t bytes;
-    };
-    const host::Device* device_;
-    std::vector<Chunk> chunks_;
+    const host::Device& device_;
+    std::vector<DeviceMemory> chunks_;
     size_t chunk_ = 0;
     uint64_t offset_ = 0;
 };
