@@ -64,8 +64,8 @@ GroupScale group_scale(const std::byte* block, int group) {
     return {f16_at(block) * static_cast<float>(scale), f16_at(block + 2) * static_cast<float>(offset)};
 }
 
-// 32 bytes hold two groups: one in the low, the next in the high four bits. Q5_K: bit `group` of 32 bytes before those is
-// bit 4 of the group's numbers.
+// 32 bytes hold two groups: one in the low, the next in the high four bits. Q5_K: bit `group` of 32 bytes before those
+// is bit 4 of the group's numbers.
 template <int bits>
 void unpack_q45_k(const std::byte* block, const BlockCodes& to) {
     for (int group = 0; group < 8; ++group) {

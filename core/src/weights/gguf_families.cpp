@@ -71,7 +71,8 @@ Result<> read_stable_lm(GgufKeys& keys) {
     PB_CHECK(keys.copy_sizes("layer_norm_eps"));
     PB_CHECK(keys.copy_kv_heads());
     PB_CHECK(read_partial_positions(keys, "partial_rotary_factor"));
-    PB_CHECK(forbid(keys, "blk.0.attn_q_norm.weight", "norms of each head with weights of their own are not supported"));
+    PB_CHECK(forbid(keys, "blk.0.attn_q_norm.weight",
+                    "norms of each head with weights of their own are not supported"));
     keys.set("use_qkv_bias", keys.has_tensor("blk.0.attn_q.bias"));
     keys.set("use_parallel_residual", !keys.has_tensor("blk.0.ffn_norm.weight")); // converters write no reliable key
     return {};
