@@ -16,6 +16,22 @@ void each_row(const Machine& machine, const pb_tensor& x, int64_t work, F&& f) {
     });
 }
 
+void activate(const Machine& machine, const pb_tensor& x, int64_t work,
+              void (*ActivationTable::*function)(float*, int64_t)) {
+    each_row(machine, x, work, table_of(machine.isa).activations.*function);
+}
+
+// function(gate) · up of rows that hold both.
+template <class... Args>
+void gate(const Machine& machine, const pb_tensor& out, const pb_tensor& gate_up, int64_t work,
+          void (*ActivationTable::*function)(float*, const float*, const float*, int64_t, Args...), Args... args) {
+    const auto row_by_row = table_of(machine.isa).activations.*function;
+    const int64_t n = out.shape[1];
+    split_rows(machine.workers, out.shape[0], work * n, [&](int64_t begin, int64_t end) {
+        for (int64_t t = begin; t < end; ++t) row_by_row(row(out, t), row(gate_up, t), row(gate_up, t) + n, n, args...);
+    });
+}
+
 }  // namespace
 
 void rms_norm(const Machine& machine, const pb_tensor& out, const pb_tensor& x, const float* w, float eps) {
@@ -46,14 +62,6 @@ void rope(const Machine& machine, const pb_tensor& x, const int32_t* positions, 
     split_rows(machine.workers, x.shape[0], x.shape[1] * half * 4, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t)
             table.rope(row(x, t), x.shape[1], x.strides[1], float(positions[t]), inv_freq, half, scale);
-    });
-}
-
-void silu_mul(const Machine& machine, const pb_tensor& out, const pb_tensor& gate_up) {
-    const ActivationTable& table = table_of(machine.isa).activations;
-    const int64_t n = out.shape[1];
-    split_rows(machine.workers, out.shape[0], 4 * n, [&](int64_t begin, int64_t end) {
-        for (int64_t t = begin; t < end; ++t) table.silu_mul(row(out, t), row(gate_up, t), row(gate_up, t) + n, n);
     });
 }
 
@@ -90,44 +98,22 @@ void layer_norm(const Machine& machine, const pb_tensor& out, const pb_tensor& x
     });
 }
 
+void relu(const Machine& machine, const pb_tensor& x) { activate(machine, x, 1, &ActivationTable::relu); }
+void silu(const Machine& machine, const pb_tensor& x) { activate(machine, x, 4, &ActivationTable::silu); }
+void gelu_tanh(const Machine& machine, const pb_tensor& x) { activate(machine, x, 4, &ActivationTable::gelu_tanh); }
+void gelu_erf(const Machine& machine, const pb_tensor& x) { activate(machine, x, 6, &ActivationTable::gelu_erf); }
+
+void silu_mul(const Machine& machine, const pb_tensor& out, const pb_tensor& gate_up) {
+    gate(machine, out, gate_up, 4, &ActivationTable::silu_mul);
+}
 void gelu_tanh_mul(const Machine& machine, const pb_tensor& out, const pb_tensor& gate_up) {
-    const ActivationTable& table = table_of(machine.isa).activations;
-    const int64_t n = out.shape[1];
-    split_rows(machine.workers, out.shape[0], 4 * n, [&](int64_t begin, int64_t end) {
-        for (int64_t t = begin; t < end; ++t) table.gelu_tanh_mul(row(out, t), row(gate_up, t), row(gate_up, t) + n, n);
-    });
+    gate(machine, out, gate_up, 4, &ActivationTable::gelu_tanh_mul);
 }
-
-void gelu_tanh(const Machine& machine, const pb_tensor& x) {
-    const ActivationTable& table = table_of(machine.isa).activations;
-    each_row(machine, x, 4, [&](float* values, int64_t n) { table.gelu_tanh(values, n); });
-}
-
 void gelu_erf_mul(const Machine& machine, const pb_tensor& out, const pb_tensor& gate_up) {
-    const ActivationTable& table = table_of(machine.isa).activations;
-    const int64_t n = out.shape[1];
-    split_rows(machine.workers, out.shape[0], 6 * n, [&](int64_t begin, int64_t end) {
-        for (int64_t t = begin; t < end; ++t) table.gelu_erf_mul(row(out, t), row(gate_up, t), row(gate_up, t) + n, n);
-    });
+    gate(machine, out, gate_up, 6, &ActivationTable::gelu_erf_mul);
 }
-
 void swiglu_oai(const Machine& machine, const pb_tensor& out, const pb_tensor& gate_up, float alpha, float limit) {
-    const ActivationTable& table = table_of(machine.isa).activations;
-    const int64_t n = out.shape[1];
-    split_rows(machine.workers, out.shape[0], 4 * n, [&](int64_t begin, int64_t end) {
-        for (int64_t t = begin; t < end; ++t)
-            table.swiglu_oai(row(out, t), row(gate_up, t), row(gate_up, t) + n, n, alpha, limit);
-    });
-}
-
-void silu(const Machine& machine, const pb_tensor& x) {
-    const ActivationTable& table = table_of(machine.isa).activations;
-    each_row(machine, x, 4, [&](float* values, int64_t n) { table.silu(values, n); });
-}
-
-void gelu_erf(const Machine& machine, const pb_tensor& x) {
-    const ActivationTable& table = table_of(machine.isa).activations;
-    each_row(machine, x, 6, [&](float* values, int64_t n) { table.gelu_erf(values, n); });
+    gate(machine, out, gate_up, 4, &ActivationTable::swiglu_oai, alpha, limit);
 }
 
 void sigmoid_mul(const Machine& machine, const pb_tensor& x, const pb_tensor& gate) {
@@ -145,11 +131,6 @@ void sigmoid_mul(const Machine& machine, const pb_tensor& x, const pb_tensor& ga
             }
         }
     });
-}
-
-void relu(const Machine& machine, const pb_tensor& x) {
-    const ActivationTable& table = table_of(machine.isa).activations;
-    each_row(machine, x, 1, [&](float* values, int64_t n) { table.relu(values, n); });
 }
 
 void scale(const Machine& machine, const pb_tensor& x, float factor) {

@@ -11,54 +11,44 @@ namespace {
 const kernels::PackedMatrix& matrix(const pb_weight* w) { return *w->matrix; }
 const float* vector(const pb_weight* w) { return w->vector.data(); }
 
+// An op whose arguments are its kernel's.
+const pb_tensor& passed(const pb_tensor* t) { return *t; }
+const float* passed(const pb_weight* w) { return vector(w); }
+float passed(float number) { return number; }
+template <auto kernel>
+constexpr auto kOp = [](OpContext& ctx, const auto&... args) { kernel(ctx.machine(), passed(args)...); };
+
 struct CpuKernels {
+    static constexpr auto rms_norm = kOp<kernels::rms_norm>;
+    static constexpr auto add_rms_norm = kOp<kernels::add_rms_norm>;
+    static constexpr auto layer_norm = kOp<kernels::layer_norm>;
+    static constexpr auto silu_mul = kOp<kernels::silu_mul>;
+    static constexpr auto gelu_tanh_mul = kOp<kernels::gelu_tanh_mul>;
+    static constexpr auto add = kOp<kernels::add>;
+    static constexpr auto relu = kOp<kernels::relu>;
+    static constexpr auto gelu_tanh = kOp<kernels::gelu_tanh>;
+    static constexpr auto silu = kOp<kernels::silu>;
+    static constexpr auto gelu_erf = kOp<kernels::gelu_erf>;
+    static constexpr auto gelu_erf_mul = kOp<kernels::gelu_erf_mul>;
+    static constexpr auto swiglu_oai = kOp<kernels::swiglu_oai>;
+    static constexpr auto sigmoid_mul = kOp<kernels::sigmoid_mul>;
+    static constexpr auto scale = kOp<kernels::scale>;
+    static constexpr auto soft_cap = kOp<kernels::soft_cap>;
+    static constexpr auto weighted_sum = kOp<kernels::weighted_sum>;
     static void embedding(OpContext& ctx, const pb_tensor* out, const pb_weight* table, const pb_tensor* ids) {
         kernels::embedding(ctx.machine(), *out, matrix(table), checked_ids("ids", *ids, matrix(table).rows()));
     }
     static void linear(OpContext& ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* w) {
         kernels::linear(ctx.machine(), *out, *x, matrix(w));
     }
-    static void rms_norm(OpContext& ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* w, float eps) {
-        kernels::rms_norm(ctx.machine(), *out, *x, vector(w), eps);
-    }
-    static void add_rms_norm(OpContext& ctx, const pb_tensor* out, const pb_tensor* residual, const pb_tensor* x,
-                             const pb_weight* w, float eps) {
-        kernels::add_rms_norm(ctx.machine(), *out, *residual, *x, vector(w), eps);
-    }
-    static void layer_norm(OpContext& ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* w,
-                           const pb_weight* b, float eps) {
-        kernels::layer_norm(ctx.machine(), *out, *x, vector(w), vector(b), eps);
-    }
     static void rope(OpContext& ctx, const pb_tensor* x, const pb_tensor* positions, const pb_weight* inv_freq,
                      float scale) {
         kernels::rope(ctx.machine(), *x, static_cast<const int32_t*>(positions->data), vector(inv_freq),
                       static_cast<int64_t>(inv_freq->vector.size()), scale);
     }
-    static void silu_mul(OpContext& ctx, const pb_tensor* out, const pb_tensor* gate_up) {
-        kernels::silu_mul(ctx.machine(), *out, *gate_up);
-    }
-    static void gelu_tanh_mul(OpContext& ctx, const pb_tensor* out, const pb_tensor* gate_up) {
-        kernels::gelu_tanh_mul(ctx.machine(), *out, *gate_up);
-    }
-    static void add(OpContext& ctx, const pb_tensor* a, const pb_tensor* b) { kernels::add(ctx.machine(), *a, *b); }
     static void gather_rows(OpContext& ctx, const pb_tensor* out, const pb_tensor* x, const pb_tensor* rows) {
         kernels::gather_rows(ctx.machine(), *out, *x, checked_ids("rows", *rows, x->shape[0]));
     }
-    static void relu(OpContext& ctx, const pb_tensor* x) { kernels::relu(ctx.machine(), *x); }
-    static void gelu_tanh(OpContext& ctx, const pb_tensor* x) { kernels::gelu_tanh(ctx.machine(), *x); }
-    static void silu(OpContext& ctx, const pb_tensor* x) { kernels::silu(ctx.machine(), *x); }
-    static void gelu_erf(OpContext& ctx, const pb_tensor* x) { kernels::gelu_erf(ctx.machine(), *x); }
-    static void gelu_erf_mul(OpContext& ctx, const pb_tensor* out, const pb_tensor* gate_up) {
-        kernels::gelu_erf_mul(ctx.machine(), *out, *gate_up);
-    }
-    static void swiglu_oai(OpContext& ctx, const pb_tensor* out, const pb_tensor* gate_up, float alpha, float limit) {
-        kernels::swiglu_oai(ctx.machine(), *out, *gate_up, alpha, limit);
-    }
-    static void sigmoid_mul(OpContext& ctx, const pb_tensor* x, const pb_tensor* gate) {
-        kernels::sigmoid_mul(ctx.machine(), *x, *gate);
-    }
-    static void scale(OpContext& ctx, const pb_tensor* x, float factor) { kernels::scale(ctx.machine(), *x, factor); }
-    static void soft_cap(OpContext& ctx, const pb_tensor* x, float cap) { kernels::soft_cap(ctx.machine(), *x, cap); }
     static void top_k(OpContext& ctx, const pb_tensor* ids, const pb_tensor* weights, const pb_tensor* logits,
                       uint32_t normalise) {
         kernels::top_k(ctx.machine(), *ids, *weights, *logits,
@@ -70,9 +60,6 @@ struct CpuKernels {
         for (uint32_t e = 0; e < count; ++e) matrices.push_back(&matrix(experts[e]));
         kernels::expert_linear(ctx.machine(), ctx.expert_rows(), *out, *x, matrices.data(), count,
                                checked_ids("ids", *ids, count));
-    }
-    static void weighted_sum(OpContext& ctx, const pb_tensor* out, const pb_tensor* x, const pb_tensor* weights) {
-        kernels::weighted_sum(ctx.machine(), *out, *x, *weights);
     }
     static void gated_mlp(OpContext& ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* gate_up,
                           const pb_weight* down, pb_gate gate) {

@@ -28,7 +28,30 @@ bool multiply(OpContext& d, const pb_tensor& out, const pb_tensor& x, const cuda
     return true;
 }
 
+// An op whose arguments are its kernel's.
+const pb_tensor& passed(const pb_tensor* t) { return *t; }
+const float* passed(const pb_weight* w) { return w->vector; }
+float passed(float number) { return number; }
+template <auto kernel>
+constexpr auto kOp = [](OpContext& d, const auto&... args) { kernel(d.stream(), passed(args)...); };
+
 struct CudaKernels {
+    static constexpr auto rms_norm = kOp<cuda::rms_norm>;
+    static constexpr auto add_rms_norm = kOp<cuda::add_rms_norm>;
+    static constexpr auto layer_norm = kOp<cuda::layer_norm>;
+    static constexpr auto silu_mul = kOp<cuda::silu_mul>;
+    static constexpr auto gelu_tanh_mul = kOp<cuda::gelu_tanh_mul>;
+    static constexpr auto add = kOp<cuda::add>;
+    static constexpr auto relu = kOp<cuda::relu>;
+    static constexpr auto gelu_tanh = kOp<cuda::gelu_tanh>;
+    static constexpr auto silu = kOp<cuda::silu>;
+    static constexpr auto gelu_erf = kOp<cuda::gelu_erf>;
+    static constexpr auto gelu_erf_mul = kOp<cuda::gelu_erf_mul>;
+    static constexpr auto swiglu_oai = kOp<cuda::swiglu_oai>;
+    static constexpr auto sigmoid_mul = kOp<cuda::sigmoid_mul>;
+    static constexpr auto scale = kOp<cuda::scale>;
+    static constexpr auto soft_cap = kOp<cuda::soft_cap>;
+    static constexpr auto weighted_sum = kOp<cuda::weighted_sum>;
     static void embedding(OpContext& d, const pb_tensor* out, const pb_weight* table, const pb_tensor* ids) {
         cuda::embedding(d.stream(), *out, table->matrix, ints(ids), d.kernel_fault());
     }
@@ -46,46 +69,13 @@ struct CudaKernels {
         if (few || in.dtype != w->matrix.dtype || !multiply(d, *out, in, w->matrix))
             cuda::plain_linear(d.stream(), *out, in, w->matrix);
     }
-    static void rms_norm(OpContext& d, const pb_tensor* out, const pb_tensor* x, const pb_weight* w, float eps) {
-        cuda::rms_norm(d.stream(), *out, *x, w->vector, eps);
-    }
-    static void add_rms_norm(OpContext& d, const pb_tensor* out, const pb_tensor* residual, const pb_tensor* x,
-                             const pb_weight* w, float eps) {
-        cuda::add_rms_norm(d.stream(), *out, *residual, *x, w->vector, eps);
-    }
-    static void layer_norm(OpContext& d, const pb_tensor* out, const pb_tensor* x, const pb_weight* w,
-                           const pb_weight* b, float eps) {
-        cuda::layer_norm(d.stream(), *out, *x, w->vector, b->vector, eps);
-    }
     static void rope(OpContext& d, const pb_tensor* x, const pb_tensor* positions, const pb_weight* inv_freq,
                      float scale) {
         cuda::rope(d.stream(), *x, ints(positions), inv_freq->vector, inv_freq->vector_size, scale);
     }
-    static void silu_mul(OpContext& d, const pb_tensor* out, const pb_tensor* gate_up) {
-        cuda::silu_mul(d.stream(), *out, *gate_up);
-    }
-    static void gelu_tanh_mul(OpContext& d, const pb_tensor* out, const pb_tensor* gate_up) {
-        cuda::gelu_tanh_mul(d.stream(), *out, *gate_up);
-    }
-    static void add(OpContext& d, const pb_tensor* a, const pb_tensor* b) { cuda::add(d.stream(), *a, *b); }
     static void gather_rows(OpContext& d, const pb_tensor* out, const pb_tensor* x, const pb_tensor* rows) {
         cuda::gather_rows(d.stream(), *out, *x, ints(rows), d.kernel_fault());
     }
-    static void relu(OpContext& d, const pb_tensor* x) { cuda::relu(d.stream(), *x); }
-    static void gelu_tanh(OpContext& d, const pb_tensor* x) { cuda::gelu_tanh(d.stream(), *x); }
-    static void silu(OpContext& d, const pb_tensor* x) { cuda::silu(d.stream(), *x); }
-    static void gelu_erf(OpContext& d, const pb_tensor* x) { cuda::gelu_erf(d.stream(), *x); }
-    static void gelu_erf_mul(OpContext& d, const pb_tensor* out, const pb_tensor* gate_up) {
-        cuda::gelu_erf_mul(d.stream(), *out, *gate_up);
-    }
-    static void swiglu_oai(OpContext& d, const pb_tensor* out, const pb_tensor* gate_up, float alpha, float limit) {
-        cuda::swiglu_oai(d.stream(), *out, *gate_up, alpha, limit);
-    }
-    static void sigmoid_mul(OpContext& d, const pb_tensor* x, const pb_tensor* gate) {
-        cuda::sigmoid_mul(d.stream(), *x, *gate);
-    }
-    static void scale(OpContext& d, const pb_tensor* x, float factor) { cuda::scale(d.stream(), *x, factor); }
-    static void soft_cap(OpContext& d, const pb_tensor* x, float cap) { cuda::soft_cap(d.stream(), *x, cap); }
     static void top_k(OpContext& d, const pb_tensor* ids, const pb_tensor* weights, const pb_tensor* logits,
                       uint32_t normalise) {
         cuda::top_k(d.stream(), *ids, *weights, *logits, normalise != 0);
@@ -99,9 +89,6 @@ struct CudaKernels {
         cuda::expert_linear(d.stream(), *out, *x,
                             {d.experts().table(experts, count), count, first.dtype, first.rows, first.cols}, ints(ids),
                             d.kernel_fault());
-    }
-    static void weighted_sum(OpContext& d, const pb_tensor* out, const pb_tensor* x, const pb_tensor* weights) {
-        cuda::weighted_sum(d.stream(), *out, *x, *weights);
     }
     static void fill_placeholders(OpContext& d, const pb_tensor* ids, const pb_tensor* sampled) {
         cuda::fill_placeholders(d.stream(), static_cast<int32_t*>(ids->data), ids->shape[0], ints(sampled),

@@ -56,20 +56,13 @@ struct Charges {
     static void silu_mul(OpContext& ctx, const pb_tensor* out, const pb_tensor* gate_up) {
         move(ctx, out, bytes(gate_up) + bytes(out));
     }
-    static void gelu_tanh_mul(OpContext& ctx, const pb_tensor* out, const pb_tensor* gate_up) {
-        silu_mul(ctx, out, gate_up);
-    }
+    static constexpr auto gelu_tanh_mul = silu_mul, gelu_erf_mul = silu_mul;
     static void add(OpContext& ctx, const pb_tensor* a, const pb_tensor* b) { move(ctx, a, 2 * bytes(a) + bytes(b)); }
     static void gather_rows(OpContext& ctx, const pb_tensor* out, const pb_tensor*, const pb_tensor* rows) {
         move(ctx, out, 2 * bytes(out) + bytes(rows));
     }
     static void relu(OpContext& ctx, const pb_tensor* x) { move(ctx, x, 2 * bytes(x)); }
-    static void gelu_tanh(OpContext& ctx, const pb_tensor* x) { move(ctx, x, 2 * bytes(x)); }
-    static void silu(OpContext& ctx, const pb_tensor* x) { move(ctx, x, 2 * bytes(x)); }
-    static void gelu_erf(OpContext& ctx, const pb_tensor* x) { move(ctx, x, 2 * bytes(x)); }
-    static void gelu_erf_mul(OpContext& ctx, const pb_tensor* out, const pb_tensor* gate_up) {
-        silu_mul(ctx, out, gate_up);
-    }
+    static constexpr auto gelu_tanh = relu, silu = relu, gelu_erf = relu;
     static void swiglu_oai(OpContext& ctx, const pb_tensor* out, const pb_tensor* gate_up, float, float) {
         silu_mul(ctx, out, gate_up);
     }
@@ -77,7 +70,7 @@ struct Charges {
         move(ctx, x, 2 * bytes(x) + bytes(gate));
     }
     static void scale(OpContext& ctx, const pb_tensor* x, float) { move(ctx, x, 2 * bytes(x)); }
-    static void soft_cap(OpContext& ctx, const pb_tensor* x, float) { move(ctx, x, 2 * bytes(x)); }
+    static constexpr auto soft_cap = scale;
     static void top_k(OpContext& ctx, const pb_tensor* ids, const pb_tensor* weights, const pb_tensor* logits,
                       uint32_t) {
         move(ctx, ids, bytes(logits) + bytes(ids) + bytes(weights));
