@@ -27,50 +27,26 @@ namespace {
 
 spdlog::level::level_enum level_of(int32_t level) {
     switch (level) {
-        case PB_LOG_DEBUG:
-            return spdlog::level::debug;
-        case PB_LOG_INFO:
-            return spdlog::level::info;
-        case PB_LOG_WARN:
-            return spdlog::level::warn;
-        default:
-            return spdlog::level::err;
+        case PB_LOG_DEBUG: return spdlog::level::debug;
+        case PB_LOG_INFO: return spdlog::level::info;
+        case PB_LOG_WARN: return spdlog::level::warn;
+        default: return spdlog::level::err;
     }
 }
 
-const char* word_of(pb_status status) {
+struct StatusMeaning {
+    StatusCode code;
+    const char* words; // where the plugin gives no reason
+};
+StatusMeaning meaning_of(pb_status status) {
     switch (status) {
-        case PB_INVALID:
-            return "invalid argument";
-        case PB_UNSUPPORTED:
-            return "not supported";
-        case PB_BAD_STATE:
-            return "bad state";
-        case PB_UNAVAILABLE:
-            return "not available on this machine";
-        case PB_EXHAUSTED:
-            return "a limit is used up";
-        case PB_CANCELLED:
-            return "cancelled";
-        default:
-            return "failed";
-    }
-}
-
-StatusCode code_of(pb_status status) {
-    switch (status) {
-        case PB_INVALID:
-            return StatusCode::kInvalid;
-        case PB_UNSUPPORTED:
-            return StatusCode::kUnsupported;
-        case PB_UNAVAILABLE:
-            return StatusCode::kUnavailable;
-        case PB_EXHAUSTED:
-            return StatusCode::kExhausted;
-        case PB_CANCELLED:
-            return StatusCode::kCancelled;
-        default:
-            return StatusCode::kFailed;
+        case PB_INVALID: return {StatusCode::kInvalid, "invalid argument"};
+        case PB_UNSUPPORTED: return {StatusCode::kUnsupported, "not supported"};
+        case PB_BAD_STATE: return {StatusCode::kFailed, "bad state"};
+        case PB_UNAVAILABLE: return {StatusCode::kUnavailable, "not available on this machine"};
+        case PB_EXHAUSTED: return {StatusCode::kExhausted, "a limit is used up"};
+        case PB_CANCELLED: return {StatusCode::kCancelled, "cancelled"};
+        default: return {StatusCode::kFailed, "failed"};
     }
 }
 
@@ -169,9 +145,10 @@ const Library* Component::library() const { return parts_->library.get(); }
 
 Result<> Component::check(pb_status status, std::string_view call) const {
     if (status == PB_OK) return {};
-    std::string reason = printable_message(why());
-    if (reason.empty()) reason = word_of(status);
-    return fail(code_of(status), parts_->label + ": " + std::string(call) + ": " + reason);
+    const StatusMeaning meaning = meaning_of(status);
+    const std::string reason = printable_message(why());
+    return fail(meaning.code,
+                parts_->label + ": " + std::string(call) + ": " + (reason.empty() ? meaning.words : reason));
 }
 
 std::string Component::why() const {

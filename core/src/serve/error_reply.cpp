@@ -11,16 +11,11 @@ namespace {
 
 const char* type_of(unsigned status) {
     switch (status) {
-        case 401:
-            return "authentication_error";
-        case 404:
-            return "not_found_error";
-        case 429:
-            return "rate_limit_error";
-        case 503:
-            return "service_unavailable_error";
-        default:
-            return status < 500 ? "invalid_request_error" : "server_error";
+        case 401: return "authentication_error";
+        case 404: return "not_found_error";
+        case 429: return "rate_limit_error";
+        case 503: return "service_unavailable_error";
+        default: return status < 500 ? "invalid_request_error" : "server_error";
     }
 }
 
@@ -29,19 +24,13 @@ const char* type_of(unsigned status) {
 unsigned http_status(StatusCode code) {
     switch (code) {
         case StatusCode::kInvalid:
-        case StatusCode::kUnsupported:
-            return 400;
-        case StatusCode::kNotFound:
-            return 404;
-        case StatusCode::kExhausted:
-            return 429;
-        case StatusCode::kCancelled:
-            return 499;
-        case StatusCode::kUnavailable:
-            return 503;
+        case StatusCode::kUnsupported: return 400;
+        case StatusCode::kNotFound: return 404;
+        case StatusCode::kExhausted: return 429;
+        case StatusCode::kCancelled: return 499;
+        case StatusCode::kUnavailable: return 503;
         case StatusCode::kFailed:
-        case StatusCode::kInternal:
-            return 500;
+        case StatusCode::kInternal: return 500;
     }
     return 500;
 }

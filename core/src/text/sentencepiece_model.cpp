@@ -47,8 +47,7 @@ class Message {
                 PB_TRY(out.bytes, take(size));
                 return out;
             }
-            default:
-                return invalid("a field of the wire type " + std::to_string(tag & 7));
+            default: return invalid("a field of the wire type " + std::to_string(tag & 7));
         }
     }
 

@@ -27,12 +27,9 @@ std::vector<Part> parts_of(std::string_view text, const std::vector<Span>& match
 
 bool joins_before(Behavior behavior, bool match, bool after_match) { // i > 0: the part before was one or not
     switch (behavior) {
-        case Behavior::kMergedWithPrevious:
-            return match && !after_match;
-        case Behavior::kMergedWithNext:
-            return after_match && !match;
-        case Behavior::kContiguous:
-            return match == after_match;
+        case Behavior::kMergedWithPrevious: return match && !after_match;
+        case Behavior::kMergedWithNext: return after_match && !match;
+        case Behavior::kContiguous: return match == after_match;
         case Behavior::kIsolated:
         case Behavior::kRemoved:
             break;

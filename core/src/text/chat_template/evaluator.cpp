@@ -52,10 +52,8 @@ Evaluator::Flow Evaluator::run_statement(const Statement& s) {
         case Kind::kPrint:
             print(expressions_.evaluate(*s.value));
             break;
-        case Kind::kIf:
-            return run_block(is_true(expressions_.evaluate(*s.value)) ? s.body : s.otherwise);
-        case Kind::kFor:
-            return run_for(s);
+        case Kind::kIf: return run_block(is_true(expressions_.evaluate(*s.value)) ? s.body : s.otherwise);
+        case Kind::kFor: return run_for(s);
         case Kind::kSet:
             assign(s.target, expressions_.evaluate(*s.value));
             break;
@@ -91,10 +89,8 @@ Evaluator::Flow Evaluator::run_statement(const Statement& s) {
             const OpenScope inside(scopes_, scopes_.current());
             return run_block(s.body);
         }
-        case Kind::kBreak:
-            return Flow::kBreak;
-        case Kind::kContinue:
-            return Flow::kContinue;
+        case Kind::kBreak: return Flow::kBreak;
+        case Kind::kContinue: return Flow::kContinue;
     }
     return Flow::kOn;
 }

@@ -70,10 +70,8 @@ Value ExpressionEvaluator::evaluate(const Expression& e) {
 
 Value ExpressionEvaluator::evaluate_kind(const Expression& e) {
     switch (e.kind) {
-        case Kind::kLiteral:
-            return e.value;
-        case Kind::kName:
-            return scopes_.look_up(e.name);
+        case Kind::kLiteral: return e.value;
+        case Kind::kName: return scopes_.look_up(e.name);
         case Kind::kList:
         case Kind::kTuple: {
             Values items;
@@ -88,18 +86,14 @@ Value ExpressionEvaluator::evaluate_kind(const Expression& e) {
             }
             return out.made();
         }
-        case Kind::kUnary:
-            return unary(e);
-        case Kind::kBinary:
-            return binary(e);
-        case Kind::kCompare:
-            return comparison(e);
+        case Kind::kUnary: return unary(e);
+        case Kind::kBinary: return binary(e);
+        case Kind::kCompare: return comparison(e);
         case Kind::kConditional:
             if (is_true(evaluate(*e.items[0]))) return evaluate(*e.items[1]);
             if (e.items[2]) return evaluate(*e.items[2]);
             return Value::undefined("the condition of an 'if' without 'else' does not hold");
-        case Kind::kAttribute:
-            return attribute_of(budget_, evaluate(*e.items[0]), e.name);
+        case Kind::kAttribute: return attribute_of(budget_, evaluate(*e.items[0]), e.name);
         case Kind::kSubscript: {
             const Value of = evaluate(*e.items[0]), key = evaluate(*e.items[1]);
             return member_of(budget_, of, key);
@@ -110,8 +104,7 @@ Value ExpressionEvaluator::evaluate_kind(const Expression& e) {
             budget_.steps(weight_of(of));
             return slice(budget_, of, part(1), part(2), part(3));
         }
-        case Kind::kCall:
-            return call(e, nullptr);
+        case Kind::kCall: return call(e, nullptr);
         case Kind::kFilter: {
             const Value of = evaluate(*e.items[0]);
             return apply_filter(budget_, e.name, of, arguments(e, 1));

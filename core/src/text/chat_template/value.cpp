@@ -96,17 +96,13 @@ Loop* Value::loop() const {
 Value from_json(const nlohmann::ordered_json& json) {
     using Type = nlohmann::ordered_json::value_t;
     switch (json.type()) {
-        case Type::boolean:
-            return json.get<bool>();
-        case Type::number_integer:
-            return json.get<int64_t>();
+        case Type::boolean: return json.get<bool>();
+        case Type::number_integer: return json.get<int64_t>();
         case Type::number_unsigned:
             if (const auto n = json.get<uint64_t>(); n > INT64_MAX) return static_cast<double>(n);
             return json.get<int64_t>();
-        case Type::number_float:
-            return json.get<double>();
-        case Type::string:
-            return json.get<std::string>();
+        case Type::number_float: return json.get<double>();
+        case Type::string: return json.get<std::string>();
         case Type::array: {
             Values items;
             for (const auto& item : json) items.push_back(from_json(item));
@@ -117,8 +113,7 @@ Value from_json(const nlohmann::ordered_json& json) {
             for (const auto& [key, value] : json.items()) items.emplace_back(key, from_json(value));
             return Value::dict(std::move(items));
         }
-        default:
-            return {};
+        default: return {};
     }
 }
 
