@@ -43,10 +43,6 @@ AttendState state_at(float* memory, int64_t queries, int64_t stride) {
     return {memory + queries * stride, memory + queries * (stride + 1), memory, stride};
 }
 
-float* row_of(const pb_tensor& x, int64_t token, int64_t head) {
-    return static_cast<float*>(x.data) + token * x.strides[0] + head * x.strides[1];
-}
-
 void write_codes(const AttentionShape& s, uint8_t* head, int64_t offset, const float* k, const float* v) {
     const int64_t dim = s.head_dim;
     uint8_t codes[kMaxHeadDim];

@@ -9,8 +9,6 @@ namespace patchbay::kernels {
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-inline float* row_of(const pb_tensor& t, int64_t i) { return static_cast<float*>(t.data) + i * t.strides[0]; }
-
 // Several tasks for each thread if there is enough work, so that one delayed thread does not delay all.
 struct Dealing {
     int64_t max_tasks; // for each thread

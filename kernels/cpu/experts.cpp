@@ -7,14 +7,6 @@
 #include "cpu/tables.hpp"
 
 namespace patchbay::kernels {
-namespace {
-
-float* row(const pb_tensor& t, int64_t i, int64_t j = 0) { // of (rows, n) or (rows, k, n)
-    return static_cast<float*>(t.data) + i * t.strides[0] + (t.rank == 3 ? j * t.strides[1] : 0);
-}
-
-}  // namespace
-
 void top_k(const Machine& machine, const pb_tensor& ids, const pb_tensor& weights, const pb_tensor& logits,
            Normalise normalise) {
     const RowTable& table = table_of(machine.isa).rows;
@@ -23,7 +15,7 @@ void top_k(const Machine& machine, const pb_tensor& ids, const pb_tensor& weight
         std::vector<float> p(static_cast<size_t>(n));
         std::vector<int32_t> order(static_cast<size_t>(n));
         for (int64_t t = begin; t < end; ++t) {
-            const float* x = row(logits, t);
+            const float* x = row_of(logits, t);
             const float max_logit = *std::max_element(x, x + n);
             for (int64_t i = 0; i < n; ++i) p[size_t(i)] = x[i] - max_logit;
             table.exp(p.data(), p.data(), n);
@@ -37,7 +29,7 @@ void top_k(const Machine& machine, const pb_tensor& ids, const pb_tensor& weight
             float sum = 0;
             for (int64_t j = 0; j < k; ++j) sum += p[size_t(order[size_t(j)])];
             auto* id = static_cast<int32_t*>(ids.data) + t * ids.strides[0];
-            float* weight = row(weights, t);
+            float* weight = row_of(weights, t);
             for (int64_t j = 0; j < k; ++j) {
                 id[j] = order[size_t(j)];
                 const float value = p[size_t(id[j])];
@@ -58,8 +50,8 @@ void expert_linear(const Machine& machine, Scratch& rows_of, const pb_tensor& ou
     std::vector<int64_t> pair_at(static_cast<size_t>(pairs)), next(starts.begin(), starts.end() - 1);
     for (int64_t p = 0; p < pairs; ++p) pair_at[size_t(next[size_t(ids[p])]++)] = p;
 
-    const auto source = [&](int64_t p) { return row(x, p / k, x.shape[1] == 1 ? 0 : p % k); };
-    const auto target = [&](int64_t p) { return row(out, p / k, p % k); };
+    const auto source = [&](int64_t p) { return row_of(x, p / k, x.shape[1] == 1 ? 0 : p % k); };
+    const auto target = [&](int64_t p) { return row_of(out, p / k, p % k); };
     const auto view = [](float* data, int64_t rows, int64_t columns, int64_t stride) {
         return pb_tensor{data, PB_F32, 2, {rows, columns, 1, 1}, {stride, 1, 1, 1}, 0, 0};
     };
@@ -91,8 +83,8 @@ void weighted_sum(const Machine& machine, const pb_tensor& out, const pb_tensor&
     const int64_t k = x.shape[1], n = x.shape[2];
     split_rows(machine.workers, x.shape[0], 2 * k * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) {
-            std::fill_n(row(out, t), n, 0.0f);
-            for (int64_t j = 0; j < k; ++j) table.add_scaled(row(out, t), row(x, t, j), row(weights, t)[j], n);
+            std::fill_n(row_of(out, t), n, 0.0f);
+            for (int64_t j = 0; j < k; ++j) table.add_scaled(row_of(out, t), row_of(x, t, j), row_of(weights, t)[j], n);
         }
     });
 }

@@ -5,14 +5,12 @@
 namespace patchbay::kernels {
 namespace {
 
-float* row(const pb_tensor& t, int64_t i) { return static_cast<float*>(t.data) + i * t.strides[0]; }
-
 // f(values, n) on each row of x (T, n); work: of an element, as a multiple of an addition's.
 template <class F>
 void each_row(const Machine& machine, const pb_tensor& x, int64_t work, F&& f) {
     const int64_t n = x.shape[1];
     split_rows(machine.workers, x.shape[0], work * n, [&](int64_t begin, int64_t end) {
-        for (int64_t t = begin; t < end; ++t) f(row(x, t), n);
+        for (int64_t t = begin; t < end; ++t) f(row_of(x, t), n);
     });
 }
 
@@ -28,7 +26,8 @@ void gate(const Machine& machine, const pb_tensor& out, const pb_tensor& gate_up
     const auto row_by_row = table_of(machine.isa).activations.*function;
     const int64_t n = out.shape[1];
     split_rows(machine.workers, out.shape[0], work * n, [&](int64_t begin, int64_t end) {
-        for (int64_t t = begin; t < end; ++t) row_by_row(row(out, t), row(gate_up, t), row(gate_up, t) + n, n, args...);
+        for (int64_t t = begin; t < end; ++t)
+            row_by_row(row_of(out, t), row_of(gate_up, t), row_of(gate_up, t) + n, n, args...);
     });
 }
 
@@ -40,7 +39,7 @@ void rms_norm(const Machine& machine, const pb_tensor& out, const pb_tensor& x, 
     split_rows(machine.workers, x.shape[0], heads * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t)
             for (int64_t h = 0; h < heads; ++h) // of rank 2 only head 0, so its stride does not matter
-                table.rms_norm(row(out, t) + h * out.strides[1], row(x, t) + h * x.strides[1], w, n, eps);
+                table.rms_norm(row_of(out, t) + h * out.strides[1], row_of(x, t) + h * x.strides[1], w, n, eps);
     });
 }
 
@@ -50,8 +49,8 @@ void add_rms_norm(const Machine& machine, const pb_tensor& out, const pb_tensor&
     const int64_t n = x.shape[1];
     split_rows(machine.workers, x.shape[0], 2 * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) {
-            table.add(row(residual, t), row(x, t), n);
-            table.rms_norm(row(out, t), row(residual, t), w, n, eps);
+            table.add(row_of(residual, t), row_of(x, t), n);
+            table.rms_norm(row_of(out, t), row_of(residual, t), w, n, eps);
         }
     });
 }
@@ -61,7 +60,7 @@ void rope(const Machine& machine, const pb_tensor& x, const int32_t* positions, 
     const RowTable& table = table_of(machine.isa).rows;
     split_rows(machine.workers, x.shape[0], x.shape[1] * half * 4, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t)
-            table.rope(row(x, t), x.shape[1], x.strides[1], float(positions[t]), inv_freq, half, scale);
+            table.rope(row_of(x, t), x.shape[1], x.strides[1], float(positions[t]), inv_freq, half, scale);
     });
 }
 
@@ -71,13 +70,13 @@ void add(const Machine& machine, const pb_tensor& a, const pb_tensor& b) {
     split_rows(machine.workers, a.shape[0], heads * n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t)
             for (int64_t h = 0; h < heads; ++h)
-                table.add(row(a, t) + h * a.strides[1], row(b, t) + h * b.strides[1], n);
+                table.add(row_of(a, t) + h * a.strides[1], row_of(b, t) + h * b.strides[1], n);
     });
 }
 
 void embedding(const Machine& machine, const pb_tensor& out, const PackedMatrix& table, const int32_t* ids) {
     split_rows(machine.workers, out.shape[0], 4 * out.shape[1], [&](int64_t begin, int64_t end) {
-        for (int64_t t = begin; t < end; ++t) table.read_row(ids[t], row(out, t));
+        for (int64_t t = begin; t < end; ++t) table.read_row(ids[t], row_of(out, t));
     });
 }
 
@@ -85,7 +84,7 @@ void gather_rows(const Machine& machine, const pb_tensor& out, const pb_tensor& 
     const int64_t n = out.shape[1];
     split_rows(machine.workers, out.shape[0], n, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t)
-            std::memcpy(row(out, t), row(x, rows[t]), size_t(n) * sizeof(float));
+            std::memcpy(row_of(out, t), row_of(x, rows[t]), size_t(n) * sizeof(float));
     });
 }
 
@@ -94,7 +93,7 @@ void layer_norm(const Machine& machine, const pb_tensor& out, const pb_tensor& x
     const RowTable& table = table_of(machine.isa).rows;
     const int64_t n = x.shape[1];
     split_rows(machine.workers, x.shape[0], 2 * n, [&](int64_t begin, int64_t end) {
-        for (int64_t t = begin; t < end; ++t) table.layer_norm(row(out, t), row(x, t), w, b, n, eps);
+        for (int64_t t = begin; t < end; ++t) table.layer_norm(row_of(out, t), row_of(x, t), w, b, n, eps);
     });
 }
 
@@ -124,10 +123,10 @@ void sigmoid_mul(const Machine& machine, const pb_tensor& x, const pb_tensor& ga
         for (int64_t t = begin; t < end; ++t) {
             if (one) {
                 float factor = 1;
-                table.activations.sigmoid_mul(&factor, row(gate, t), 1);
-                table.rows.scale(row(x, t), factor, n);
+                table.activations.sigmoid_mul(&factor, row_of(gate, t), 1);
+                table.rows.scale(row_of(x, t), factor, n);
             } else {
-                table.activations.sigmoid_mul(row(x, t), row(gate, t), n);
+                table.activations.sigmoid_mul(row_of(x, t), row_of(gate, t), n);
             }
         }
     });

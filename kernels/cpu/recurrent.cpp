@@ -7,10 +7,6 @@
 namespace patchbay::kernels {
 namespace {
 
-float* row(const pb_tensor& t, int64_t i, int64_t j = 0) { // of (rows, n) or (rows, k, n)
-    return static_cast<float*>(t.data) + i * t.strides[0] + (t.rank == 3 ? j * t.strides[1] : 0);
-}
-
 // f(sequence, its first row, its rows, its state) for each that has rows and a page, and for each of `parts`.
 template <class F>
 void each_state(const Machine& machine, const States& states, int64_t parts, F&& f) {
@@ -32,9 +28,9 @@ void causal_conv_silu(const Machine& machine, const pb_tensor& out, const pb_ten
     const int64_t n = x.shape[1], parts = (n + kChannels - 1) / kChannels;
     each_state(machine, states, parts, [&](int64_t first, int64_t rows, float* tail, bool is_first, int64_t part) {
         const int64_t from = part * kChannels;
-        table.conv_silu({.out = row(out, first) + from,
+        table.conv_silu({.out = row_of(out, first) + from,
                          .out_stride = out.strides[0],
-                         .x = row(x, first) + from,
+                         .x = row_of(x, first) + from,
                          .x_stride = x.strides[0],
                          .rows = rows,
                          .channels = std::min(kChannels, n - from),
@@ -58,19 +54,19 @@ void ssm_scan(const Machine& machine, const pb_tensor& out, const pb_tensor& x, 
         for (int64_t at = 0; at < rows; at += kRows) {
             const int64_t count = std::min(kRows, rows - at), from = first + at;
             for (int64_t t = 0; t < count; ++t) {
-                const float v = row(dt, from + t)[h] + scan.dt_bias[h];
+                const float v = row_of(dt, from + t)[h] + scan.dt_bias[h];
                 // log(1 + e^v), which is v itself where e^v would be too large
                 const float step = v > 20 ? v : std::log1p(std::exp(v));
                 steps[t] = std::min(std::max(step, scan.dt_min), scan.dt_max);
                 decays[t] = std::exp(rate * steps[t]);
             }
-            table.scan({.out = row(out, from, h),
+            table.scan({.out = row_of(out, from, h),
                         .out_stride = out.strides[0],
-                        .x = row(x, from, h),
+                        .x = row_of(x, from, h),
                         .x_stride = x.strides[0],
-                        .b = row(b, from, h / heads_a_group),
+                        .b = row_of(b, from, h / heads_a_group),
                         .b_stride = b.strides[0],
-                        .c = row(c, from, h / heads_a_group),
+                        .c = row_of(c, from, h / heads_a_group),
                         .c_stride = c.strides[0],
                         .rows = count,
                         .dim = dim,

@@ -34,6 +34,11 @@ inline const TileAttend* tile_attend_of(Isa isa) {
     return nullptr;
 }
 
+// Row i of (rows, n), or j of row i of (rows, k, n), f32.
+inline float* row_of(const pb_tensor& t, int64_t i, int64_t j = 0) {
+    return static_cast<float*>(t.data) + i * t.strides[0] + (t.rank == 3 ? j * t.strides[1] : 0);
+}
+
 inline PanelShape panel_shape(const PackedMatrix& w) {
     return {int64_t(w.layout().panel_bytes), w.layout().group, int64_t(w.layout().scale_bytes)};
 }

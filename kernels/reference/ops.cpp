@@ -5,6 +5,29 @@
 #include <vector>
 
 namespace patchbay::kernels::reference {
+namespace {
+
+double silu_of(double x) { return x / (1 + std::exp(-x)); }
+double gelu_tanh_of(double x) { // as x / 2 · (1 + tanh u), without its cancellation
+    const double u = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+    return x / (1 + std::exp(-2 * u));
+}
+double gelu_erf_of(double x) { return x / 2 * std::erfc(-x / std::numbers::sqrt2); }
+
+template <class F>
+void each(float* x, int64_t n, F&& f) {
+    for (int64_t i = 0; i < n; ++i) x[i] = float(f(double(x[i])));
+}
+
+// f(gate, up) of rows that hold both.
+template <class F>
+void each_gated(float* out, const float* gate_up, int64_t rows, int64_t n, F&& f) {
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t i = 0; i < n; ++i)
+            out[r * n + i] = float(f(double(gate_up[r * 2 * n + i]), double(gate_up[r * 2 * n + n + i])));
+}
+
+}  // namespace
 
 void linear(float* out, const float* x, const float* w, const float* bias, int64_t tokens, int64_t rows, int64_t cols) {
     for (int64_t t = 0; t < tokens; ++t)
@@ -50,14 +73,6 @@ void rope(float* x, const int32_t* positions, const float* inv_freq, int64_t tok
         }
 }
 
-void silu_mul(float* out, const float* gate_up, int64_t rows, int64_t n) {
-    for (int64_t r = 0; r < rows; ++r)
-        for (int64_t i = 0; i < n; ++i) {
-            const double gate = gate_up[r * 2 * n + i], up = gate_up[r * 2 * n + n + i];
-            out[r * n + i] = float(gate / (1.0 + std::exp(-gate)) * up);
-        }
-}
-
 void add(float* a, const float* b, int64_t n) {
     for (int64_t i = 0; i < n; ++i) a[i] += b[i];
 }
@@ -74,63 +89,40 @@ void layer_norm(float* out, const float* x, const float* w, const float* b, int6
 }
 
 void relu(float* x, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) x[i] = x[i] < 0 ? 0 : x[i];
+    each(x, n, [](double v) { return v < 0 ? 0 : v; });
+}
+void silu(float* x, int64_t n) { each(x, n, silu_of); }
+void gelu_tanh(float* x, int64_t n) { each(x, n, gelu_tanh_of); }
+void gelu_erf(float* x, int64_t n) { each(x, n, gelu_erf_of); }
+void soft_cap(float* x, float cap, int64_t n) {
+    each(x, n, [&](double v) { return cap * std::tanh(v / cap); });
+}
+void scale(float* x, float factor, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) x[i] *= factor;
 }
 
-void gelu_tanh(float* x, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) {
-        const double v = x[i], u = std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v);
-        x[i] = float(v / (1 + std::exp(-2 * u))); // as x / 2 · (1 + tanh u), without its cancellation
-    }
+void silu_mul(float* out, const float* gate_up, int64_t rows, int64_t n) {
+    each_gated(out, gate_up, rows, n, [](double gate, double up) { return silu_of(gate) * up; });
 }
-
 void gelu_tanh_mul(float* out, const float* gate_up, int64_t rows, int64_t n) {
-    for (int64_t r = 0; r < rows; ++r)
-        for (int64_t i = 0; i < n; ++i) {
-            const double v = gate_up[r * 2 * n + i], u = std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v);
-            out[r * n + i] = float(v / (1 + std::exp(-2 * u)) * gate_up[r * 2 * n + n + i]);
-        }
+    each_gated(out, gate_up, rows, n, [](double gate, double up) { return gelu_tanh_of(gate) * up; });
 }
-
-void silu(float* x, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) x[i] = float(x[i] / (1 + std::exp(-double(x[i]))));
-}
-
-void gelu_erf(float* x, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) x[i] = float(double(x[i]) / 2 * std::erfc(-double(x[i]) / std::numbers::sqrt2));
-}
-
 void gelu_erf_mul(float* out, const float* gate_up, int64_t rows, int64_t n) {
-    for (int64_t r = 0; r < rows; ++r)
-        for (int64_t i = 0; i < n; ++i) {
-            const double v = gate_up[r * 2 * n + i];
-            out[r * n + i] = float(v / 2 * std::erfc(-v / std::numbers::sqrt2) * gate_up[r * 2 * n + n + i]);
-        }
+    each_gated(out, gate_up, rows, n, [](double gate, double up) { return gelu_erf_of(gate) * up; });
 }
-
 void swiglu_oai(float* out, const float* gate_up, int64_t rows, int64_t n, float alpha, float limit) {
-    for (int64_t r = 0; r < rows; ++r)
-        for (int64_t i = 0; i < n; ++i) {
-            double g = gate_up[r * 2 * n + i], u = gate_up[r * 2 * n + n + i];
-            if (g > limit) g = limit; // NaN stays
-            if (u > limit) u = limit;
-            if (u < -limit) u = -limit;
-            out[r * n + i] = float((u + 1) * g / (1 + std::exp(-double(alpha) * g)));
-        }
+    each_gated(out, gate_up, rows, n, [&](double g, double u) {
+        if (g > limit) g = limit; // NaN stays
+        if (u > limit) u = limit;
+        if (u < -limit) u = -limit;
+        return (u + 1) * g / (1 + std::exp(-double(alpha) * g));
+    });
 }
 
 void sigmoid_mul(float* x, const float* gate, int64_t rows, int64_t n, int64_t gates) {
     for (int64_t r = 0; r < rows; ++r)
         for (int64_t i = 0; i < n; ++i)
             x[r * n + i] = float(x[r * n + i] / (1 + std::exp(-double(gate[r * gates + (gates == 1 ? 0 : i)]))));
-}
-
-void scale(float* x, float factor, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) x[i] *= factor;
-}
-
-void soft_cap(float* x, float cap, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) x[i] = float(cap * std::tanh(double(x[i]) / cap));
 }
 
 void top_k(int32_t* ids, float* weights, const float* logits, int64_t rows, int64_t k, int64_t n, double total) {
