@@ -5,11 +5,8 @@
 #include "base/refusals.hpp"
 
 namespace patchbay::grammar {
-namespace {
 
 constexpr uint64_t kLargest = 64; // states that a repetition may make by copies
-
-}  // namespace
 
 Result<Nfa> Nfa::of(const Rules& rules, ExprId e, const Hoist& hoist, Work& work) {
     Nfa out(rules, hoist, work);

@@ -7,11 +7,8 @@
 #include "grammar/schema_keywords.hpp"
 
 namespace patchbay::grammar {
-namespace {
 
 constexpr size_t kMaxAlternatives = 256; // of several anyOf together
-
-}  // namespace
 
 Result<std::vector<SchemaSources>> Combinations::of(const FlatSchema& flat, const std::string& path, Work& work) {
     size_t count = 1;

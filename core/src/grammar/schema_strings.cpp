@@ -10,11 +10,8 @@
 #include "grammar/regular_sets.hpp"
 
 namespace patchbay::grammar {
-namespace {
 
 constexpr uint32_t kMaxMatchedLength = 400; // of strings under both a maxLength and a pattern or format
-
-}  // namespace
 
 Result<ExprId> SchemaStrings::under(const Constraints& c) {
     if (c.length.min > c.length.max) return rules_.nothing();

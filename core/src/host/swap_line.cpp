@@ -4,11 +4,8 @@
 #include <cassert>
 
 namespace patchbay::host {
-namespace {
 
 constexpr size_t kMaxReports = 64; // that wait for a step; more are only known to those who asked
-
-}  // namespace
 
 SwapLine::~SwapLine() {
     for (const auto& weak : prepared_)

@@ -6,11 +6,8 @@
 #include "parallel/bytes.hpp"
 
 namespace patchbay::parallel {
-namespace {
 
 constexpr uint32_t kMaxItems = 1 << 20; // of any list: far below the limit of a message
-
-}  // namespace
 
 std::string bytes_of(const Begin& b) {
     ByteWriter out;

@@ -11,11 +11,8 @@
 #include "parallel/bytes.hpp"
 
 namespace patchbay::parallel {
-namespace {
 
 constexpr uint64_t kStuck = 2'000 * kMillisecond; // after rank 0 is lost
-
-}  // namespace
 
 Spoke::Spoke(Socket socket, const Hello& hello, const Deadlines& deadlines, std::function<void()> if_stuck)
     : deadlines_(deadlines),

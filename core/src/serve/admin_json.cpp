@@ -6,7 +6,6 @@
 
 #include "base/printable.hpp"
 #include "host/plugin_list.hpp"
-#include "serve/effective_settings.hpp"
 
 namespace patchbay::serve {
 namespace {
@@ -15,6 +14,13 @@ Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json
 
 Json component_json(const host::Identity& identity) {
     return {{"plugin", identity.name}, {"version", identity.version}, {"sha256", identity.sha256}};
+}
+
+// The plugin that computes the model, as "llama".
+std::string model_plugin(const engine::EngineFacts& facts) {
+    for (const host::Identity& p : facts.plugins)
+        if (p.kind == "model") return p.name;
+    return {};
 }
 
 // After a swap the journal has the path of the weights as the model's name.
@@ -35,6 +41,52 @@ Json pages_json(const engine::EngineFacts& facts, const engine::StepReport& last
             {"cached", last.kv.cached_pages},
             {"free", total - last.kv.used_pages - last.kv.cached_pages},
             {"total", total}};
+}
+
+struct EffectiveSetting { // what became of one that says "auto", or that could not be had
+    std::string key, requested, effective, reason;
+};
+
+// Those whose effective value is not the requested one. `last`: the report of the latest step; null: there was none.
+std::vector<EffectiveSetting> effective_settings(const config::EngineConfig& c, const engine::EngineFacts& facts,
+                                                 const JournalState& journal, const engine::StepReport* last) {
+    std::vector<EffectiveSetting> out;
+    const auto differs = [&](const char* key, std::string requested, std::string effective, std::string reason) {
+        out.push_back({key, std::move(requested), std::move(effective), std::move(reason)});
+    };
+    const config::EngineSettings& e = c.engine;
+    if (c.model.plugin == "auto")
+        differs("model.plugin", "auto", model_plugin(facts), "serves " + facts.model.architecture);
+    if (c.model.dtype == config::DType::kAuto)
+        differs("model.dtype", "auto", facts.model.weight_dtype, "of the checkpoint");
+    if (e.max_model_len == 0)
+        differs("engine.max_model_len", "0", std::to_string(facts.max_model_len), "what model and KV cache reach");
+    if (e.num_blocks == 0)
+        differs("engine.num_blocks", "0", std::to_string(facts.kv.num_blocks),
+                e.gpu_memory_utilization > 0 ? "by gpu_memory_utilization" : "by kv_cache_memory");
+    if (e.kv_cache_dtype == config::KvDType::kAuto)
+        differs("engine.kv_cache_dtype", "auto", facts.kv.dtype, "as the weights");
+    if (e.threads == 0)
+        differs("engine.threads", "0", std::to_string(facts.threads), "the cores that this process may use");
+    constexpr std::string_view kOff = "off: ";
+    if (e.enable_prefix_caching && facts.kv.prefix_caching.starts_with(kOff))
+        differs("engine.enable_prefix_caching", "true", "false", facts.kv.prefix_caching.substr(kOff.size()));
+    if (e.async_scheduling != config::AsyncScheduling::kOff && last && !last->sync_reason.empty())
+        differs("engine.async_scheduling", e.async_scheduling == config::AsyncScheduling::kOn ? "on" : "auto", "off",
+                std::string(last->sync_reason) + ", at the latest step");
+    std::vector<std::pair<const char*, std::string>> swappable = {{"scheduler", c.scheduler.plugin},
+                                                                  {"sampler", c.sampler.plugin},
+                                                                  {"attention", c.attention.plugin}};
+    if (c.proposer) swappable.emplace_back("proposer", c.proposer->plugin);
+    if (c.kv_policy) swappable.emplace_back("kv_policy", c.kv_policy->plugin);
+    for (const auto& [kind, requested] : swappable)
+        if (const SlotStatus* slot = journal.slot(kind); slot && slot->identity.name != requested)
+            differs(kind, requested, slot->identity.name, "swapped before step " + std::to_string(slot->since_step));
+    const SlotStatus* const model = journal.slot("model");
+    if (model && model->generation > 1 && model->identity.name != c.model.path)
+        differs("model.path", c.model.path, model->identity.name,
+                "swapped before step " + std::to_string(model->since_step));
+    return out;
 }
 
 // "scheduler/fcfs" of each component that a name stands for, and which one it is.

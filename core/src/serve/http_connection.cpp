@@ -10,11 +10,8 @@
 #include "serve/http_answer.hpp"
 
 namespace patchbay::serve {
-namespace {
 
 constexpr uint32_t kLingerSeconds = 2; // for a client that has its last answer, or came while the server closes
-
-}  // namespace
 
 Connection::Connection(Socket socket, std::shared_ptr<ConnectionSet> set)
     : socket_(std::move(socket)), set_(std::move(set)),

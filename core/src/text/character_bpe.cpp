@@ -5,13 +5,10 @@
 #include "text/characters.hpp"
 
 namespace patchbay::text {
-namespace {
 
 constexpr char32_t kSpaceCharacter = 0x2581;
 constexpr TokenId kFrozen = 1 << 29;  // added to the id of a user-defined symbol: it merges with nothing
 constexpr TokenId kUnknownSymbol = 1 << 30; // a character that is in no token
-
-}  // namespace
 
 CharacterBpe::CharacterBpe(Parts parts) : parts_(std::move(parts)) {
     // Where unknown characters are left out, those around them are neighbours, and a border is none.

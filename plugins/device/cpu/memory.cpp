@@ -8,11 +8,8 @@
 #include "patchbay/plugin.hpp"
 
 namespace patchbay {
-namespace {
 
 constexpr uint64_t kAlignment = 64;
-
-}  // namespace
 
 HostMemory host_memory() {
     HostMemory out;

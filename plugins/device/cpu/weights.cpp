@@ -6,12 +6,9 @@
 #include "patchbay/sdk/weight_checks.hpp"
 
 namespace patchbay {
-namespace {
 
 constexpr uint64_t kMatrixUses = 1u << PB_WEIGHT_LINEAR | 1u << PB_WEIGHT_EMBEDDING;
 constexpr uint64_t kVectorUse = 1u << PB_WEIGHT_VECTOR;
-
-}  // namespace
 
 pb_weight* Weights::prepare(const pb_weight_source& source) const {
     check_weight(source);

@@ -3,11 +3,8 @@
 #include <algorithm>
 
 namespace patchbay {
-namespace {
 
 constexpr double kSecond = 1e9; // ns
-
-}  // namespace
 
 Hardware hardware_of(const Context& context) {
     const auto real = [&](const char* key) { return context.get<double>(key); };
