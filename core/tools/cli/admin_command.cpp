@@ -9,7 +9,6 @@
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
 #include "base/suggest.hpp"
-#include "cli/print_error.hpp"
 #include "cli/running_engine.hpp"
 #include "cli/status_tables.hpp"
 #include "engine/swap/swap_slot.hpp"
@@ -165,7 +164,10 @@ Result<> drain(const AdminOptions& o) {
     return {};
 }
 
+void check_flags(const AdminOptions& o) { check(o.engine); }
+
 void check_kind(const AdminOptions& o) {
+    check_flags(o);
     if (!engine::swap_slot(o.kind))
         throw CLI::ValidationError("KIND", "got '" + o.kind + "', expected " + engine::one_of(engine::swap_slots()) +
                                                ", which can be swapped" + did_you_mean(o.kind, engine::swap_slots()));
@@ -185,19 +187,11 @@ void check_set(const AdminOptions& o) {
 
 CLI::App* add_command(Commands& commands, const std::shared_ptr<AdminOptions>& o, const char* name,
                       const char* description,
-                      Result<> (*action)(const AdminOptions&), void (*check_more)(const AdminOptions&) = nullptr) {
+                      Result<> (*action)(const AdminOptions&), void (*check_all)(const AdminOptions&) = check_flags) {
     CLI::App* app = commands.app.add_subcommand(name, description);
     add_flags_of_running_engine(*app, std::shared_ptr<RunningEngineFlags>(o, &o->engine));
     app->add_flag("--json", o->as_json, "as JSON");
-    app->callback([&commands, o, name, action, check_more] {
-        check(o->engine);
-        if (check_more) check_more(*o);
-        commands.chosen = [o, name, action] {
-            const Result<> done = action(*o);
-            if (!done) print_faults(std::string("patchbay ") + name, done.error());
-            return done ? kOk : kFailed;
-        };
-    });
+    set_action(commands, app, o, {.run = action, .check = check_all});
     return app;
 }
 

@@ -9,10 +9,9 @@
 #include "base/printable.hpp"
 #include "bench/grammar_bench.hpp"
 #include "bench/model_bench.hpp"
+#include "cli/engine_flags.hpp"
 #include "cli/flag_checks.hpp"
-#include "cli/key_flags.hpp"
 #include "cli/plugin_dirs.hpp"
-#include "cli/print_error.hpp"
 #include "config/load.hpp"
 #include "engine/load_tokenizer.hpp"
 
@@ -40,7 +39,7 @@ Result<config::Loaded> load(const BenchOptions& o, const host::Registry& registr
     return config::load_engine_config(is_file ? o.model : "", registry, overrides);
 }
 
-Result<config::ParallelSettings> parallel_of(const BenchOptions& o) {
+Result<config::ParallelSettings> parallel_of_model(const BenchOptions& o) {
     PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     PB_TRY(const auto loaded, load(o, registry));
     return loaded.config.parallel;
@@ -98,43 +97,25 @@ void add_grammar(Commands& commands, CLI::App* bench) {
     const auto o = std::make_shared<GrammarOptions>();
     app->add_option("--tokenizer", o->tokenizer,
                     "folder or file of a tokenizer (default: a vocabulary that is made up)");
-    app->add_option("--vocab-size", o->vocab_size, "tokens of the one that is made up")
-        ->check(within<uint32_t>(1000, 1'000'000))
-        ->capture_default_str();
-    app->add_option("--repeats", o->repeats, "times that each is compiled; medians count")
-        ->check(within<uint32_t>(1, 1000))
-        ->capture_default_str();
+    add_number(*app, "--vocab-size", o->vocab_size, "tokens of the one that is made up", 1000, 1'000'000);
+    add_number(*app, "--repeats", o->repeats, "times that each is compiled; medians count", 1, 1000);
     app->add_flag("--json", o->json, "print JSON");
-    app->callback([&commands, o] {
-        commands.chosen = [o] { return exit_code("patchbay bench grammar", bench_grammar(*o), print_error); };
-    });
+    set_action(commands, app, o, {bench_grammar, print_error});
 }
 
 void add(Commands& commands, CLI::App* app, std::shared_ptr<BenchOptions> o, Result<> (*work)(const BenchOptions&)) {
     const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
-    key("--device", "device.plugin", "device plugin");
-    key("--threads", "engine.threads", "threads of the CPU device (default: all cores)");
+    add_key_flags(key, {"--device", "--threads"});
     if (work == bench_model) {
-        key("--load-format", "model.load_format", "auto, or dummy for random weights");
-        key("--dtype", "model.dtype", "weights as float32 or bfloat16 (default: as in the checkpoint)");
-        key("--quantization", "model.quantization", "weights as int8, int4 or none (default: as in the checkpoint)");
-        key("--quantization-group-size", "model.quantization_group_size",
-            "32 or 128 columns share a scale; of int8 also 0: all of a row");
-        key("--kv-cache-dtype", "engine.kv_cache_dtype", "float32, bfloat16, fp8 or int8 (default: as the weights)");
-        key("--attention", "attention.plugin", "attention plugin");
-        key("--scheduler", "scheduler.plugin", "scheduler plugin");
-        key("--tensor-parallel-size", "engine.tensor_parallel_size",
-            "ranks that compute the model together (default: 1)");
-        key("--block-size", "engine.block_size", "tokens in a KV block");
+        add_key_flags(key, {"--load-format", "--dtype", "--quantization", "--quantization-group-size",
+                            "--kv-cache-dtype", "--attention", "--scheduler", "--tensor-parallel-size",
+                            "--block-size"});
         key("--max-num-batched-tokens", "engine.max_num_batched_tokens",
             "most tokens of a prompt in a step (default: 512)");
     }
     add_plugin_dirs(*app, o->plugin_dirs);
     app->add_flag("--json", o->json, "print JSON");
-    app->callback([&commands, app, o, work] {
-        if (work == bench_model) commands.parallel = [o] { return parallel_of(*o); };
-        commands.chosen = [app, o, work] { return exit_code("patchbay bench " + app->get_name(), work(*o)); };
-    });
+    set_action(commands, app, o, {.run = work, .parallel = work == bench_model ? parallel_of_model : nullptr});
 }
 
 }  // namespace
@@ -169,20 +150,10 @@ void add_bench_command(Commands& commands) {
         ->add_option("--model", o->model,
                      "Hugging Face folder, GGUF file, or a YAML with `model:` such as configs/models/*.yaml")
         ->required();
-    model->add_option("--batch", o->batches, "requests decoded at once, a list")
-        ->delimiter(',')
-        ->check(within<uint32_t>(1, 4096))
-        ->capture_default_str();
-    model->add_option("--prompt", o->prompts, "tokens of a prompt, a list")
-        ->delimiter(',')
-        ->check(within<uint32_t>(1, 1u << 20))
-        ->capture_default_str();
-    model->add_option("--output", o->output, "tokens of an output")
-        ->check(within<uint32_t>(1, 1u << 20))
-        ->capture_default_str();
-    model->add_option("--repeats", o->repeats, "times that each is measured; medians count")
-        ->check(within<uint32_t>(1, 1000))
-        ->capture_default_str();
+    add_number(*model, "--batch", o->batches, "requests decoded at once, a list", 1, 4096);
+    add_number(*model, "--prompt", o->prompts, "tokens of a prompt, a list", 1, 1u << 20);
+    add_number(*model, "--output", o->output, "tokens of an output", 1, 1u << 20);
+    add_number(*model, "--repeats", o->repeats, "times that each is measured; medians count", 1, 1000);
     add(commands, model, o, bench_model);
 }
 

@@ -7,10 +7,9 @@
 #include "base/printable.hpp"
 #include "bench/kv_bench.hpp"
 #include "bench/scheduler_bench.hpp"
+#include "cli/engine_flags.hpp"
 #include "cli/flag_checks.hpp"
-#include "cli/key_flags.hpp"
 #include "cli/plugin_dirs.hpp"
-#include "cli/print_error.hpp"
 #include "config/load.hpp"
 #include "engine/simulation.hpp"
 
@@ -64,23 +63,12 @@ Result<> bench_kv(const KvOptions& o) {
     return {};
 }
 
-void check(const SchedulerOptions&) {}
-
-void check(const KvOptions& o) {
+void check_prompt(const KvOptions& o) {
     const uint32_t largest = std::ranges::max(o.block_sizes);
     if (o.asked.prompt > largest) return; // else nothing is ever found in the cache
     throw CLI::ValidationError("--prompt", "got '" + std::to_string(o.asked.prompt) +
                                                "', expected more than the largest --block-size, " +
                                                std::to_string(largest));
-}
-
-template <class Options>
-void run_by(Commands& commands, CLI::App* app, std::shared_ptr<Options> o, Result<> (*work)(const Options&)) {
-    app->add_flag("--json", o->json, "print JSON");
-    app->callback([&commands, app, o, work] {
-        check(*o);
-        commands.chosen = [app, o, work] { return exit_code("patchbay bench " + app->get_name(), work(*o)); };
-    });
 }
 
 void add_scheduler(Commands& commands, CLI::App* bench) {
@@ -91,47 +79,27 @@ void add_scheduler(Commands& commands, CLI::App* bench) {
         "  patchbay bench scheduler --scheduler sjf --running 64,256 --waiting 0,1000,10000");
     const auto o = std::make_shared<SchedulerOptions>();
     const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
-    key("--scheduler", "scheduler.plugin", "scheduler plugin");
-    key("--block-size", "engine.block_size", "tokens in a KV block");
+    add_key_flags(key, {"--scheduler", "--block-size"});
     add_plugin_dirs(*app, o->plugin_dirs);
-    app->add_option("--running", o->running, "sequences that decode in every step, a list")
-        ->delimiter(',')
-        ->check(within<uint32_t>(1, 4096))
-        ->capture_default_str();
-    app->add_option("--waiting", o->waiting, "sequences that wait, a list")
-        ->delimiter(',')
-        ->check(within<uint32_t>(0, 100'000))
-        ->capture_default_str();
-    app->add_option("--prompt", o->asked.prompt, "tokens of each prompt")
-        ->check(within<uint32_t>(1, 8192))
-        ->capture_default_str();
-    app->add_option("--steps", o->asked.steps, "that are timed; medians count")
-        ->check(within<uint32_t>(1, 100'000))
-        ->capture_default_str();
-    run_by(commands, app, o, bench_scheduler);
+    add_number(*app, "--running", o->running, "sequences that decode in every step, a list", 1, 4096);
+    add_number(*app, "--waiting", o->waiting, "sequences that wait, a list", 0, 100'000);
+    add_number(*app, "--prompt", o->asked.prompt, "tokens of each prompt", 1, 8192);
+    add_number(*app, "--steps", o->asked.steps, "that are timed; medians count", 1, 100'000);
+    app->add_flag("--json", o->json, "print JSON");
+    set_action(commands, app, o, {bench_scheduler});
 }
 
 void add_kv(Commands& commands, CLI::App* bench) {
     CLI::App* app = bench->add_subcommand("kv", "The KV cache's bookkeeping per token: blocks, identities, prefixes");
     app->footer("Example:\n  patchbay bench kv --block-size 16,32,64 --prompt 4096");
     const auto o = std::make_shared<KvOptions>();
-    app->add_option("--block-size", o->block_sizes, "tokens in a KV block, a list")
-        ->delimiter(',')
-        ->check(within<uint32_t>(1, 4096))
-        ->capture_default_str();
-    app->add_option("--prompt", o->asked.prompt, "tokens of each prompt")
-        ->check(within<uint32_t>(64, 65'536))
-        ->capture_default_str();
-    app->add_option("--sequences", o->asked.sequences, "at once")
-        ->check(within<uint32_t>(1, 1024))
-        ->capture_default_str();
-    app->add_option("--groups", o->asked.groups, "KV groups of layers that keep all tokens")
-        ->check(within<uint32_t>(1, 16))
-        ->capture_default_str();
-    app->add_option("--repeats", o->asked.repeats, "times that all is measured; medians count")
-        ->check(within<uint32_t>(1, 1000))
-        ->capture_default_str();
-    run_by(commands, app, o, bench_kv);
+    add_number(*app, "--block-size", o->block_sizes, "tokens in a KV block, a list", 1, 4096);
+    add_number(*app, "--prompt", o->asked.prompt, "tokens of each prompt", 64, 65'536);
+    add_number(*app, "--sequences", o->asked.sequences, "at once", 1, 1024);
+    add_number(*app, "--groups", o->asked.groups, "KV groups of layers that keep all tokens", 1, 16);
+    add_number(*app, "--repeats", o->asked.repeats, "times that all is measured; medians count", 1, 1000);
+    app->add_flag("--json", o->json, "print JSON");
+    set_action(commands, app, o, {.run = bench_kv, .check = check_prompt});
 }
 
 }  // namespace

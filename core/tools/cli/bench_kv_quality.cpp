@@ -9,10 +9,9 @@
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
 #include "bench/kv_quality.hpp"
+#include "cli/engine_flags.hpp"
 #include "cli/flag_checks.hpp"
-#include "cli/key_flags.hpp"
 #include "cli/plugin_dirs.hpp"
-#include "cli/print_error.hpp"
 #include "config/load.hpp"
 #include "text/tokenizer.hpp"
 #include "weights/checkpoint.hpp"
@@ -85,19 +84,13 @@ void add_kv_quality_bench(Commands& commands, CLI::App* bench) {
     app->add_option("--kv", o->types, "a type, perhaps with a map of layers after it; repeated: the first is compared "
                                       "with (default: float32, bfloat16, int8, fp8)")
         ->allow_extra_args(false);
-    app->add_option("--tokens", o->tokens, "of the text")->check(within<uint32_t>(2, 1u << 22))->capture_default_str();
-    app->add_option("--window", o->window, "tokens that know of one another")
-        ->check(within<uint32_t>(2, 1u << 20))
-        ->capture_default_str();
-    const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
-    key("--attention", "attention.plugin", "attention plugin");
-    key("--dtype", "model.dtype", "weights as float32 or bfloat16 (default: as in the checkpoint)");
-    key("--threads", "engine.threads", "threads of the CPU device (default: all cores)");
+    add_number(*app, "--tokens", o->tokens, "of the text", 2, 1u << 22);
+    add_number(*app, "--window", o->window, "tokens that know of one another", 2, 1u << 20);
+    add_key_flags({*app, std::shared_ptr<config::Overrides>(o, &o->overrides)},
+                  {"--attention", "--dtype", "--threads"});
     add_plugin_dirs(*app, o->plugin_dirs);
     app->add_flag("--json", o->json, "print JSON");
-    app->callback([&commands, o] {
-        commands.chosen = [o] { return exit_code("patchbay bench kv-quality", run(*o)); };
-    });
+    set_action(commands, app, o, {run});
 }
 
 }  // namespace patchbay::cli

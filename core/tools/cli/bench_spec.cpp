@@ -10,10 +10,9 @@
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
 #include "bench/spec_bench.hpp"
+#include "cli/engine_flags.hpp"
 #include "cli/flag_checks.hpp"
-#include "cli/key_flags.hpp"
 #include "cli/plugin_dirs.hpp"
-#include "cli/print_error.hpp"
 #include "config/load.hpp"
 #include "engine/simulation.hpp"
 
@@ -74,46 +73,28 @@ void add_spec_bench(Commands& commands, CLI::App* bench) {
     app->add_option("--config", o->config, "YAML file of the engine");
     app->add_option("--model", o->model, "folder, GGUF file, or a YAML with `model:` such as configs/models/*.yaml");
     key("--proposer", "proposer.plugin", "proposer plugin");
-    key("--draft-model", "proposer.model", "model of the proposer draft_model: a folder, a GGUF or a YAML file");
-    key("--num-speculative-tokens", "engine.num_speculative_tokens", "drafts per sequence and step");
+    add_key_flags(key, {"--draft-model", "--num-speculative-tokens"});
     key("--speculation-mode", "speculative.mode", "fixed, or adaptive");
     key("--max-paths", "speculative.max_paths", "paths that drafts may branch into");
     key("--rejection-sample-method", "speculative.rejection_sample_method", "match, rejection or synthetic");
     key("--synthetic-acceptance-rates", "speculative.synthetic_acceptance_rates", "a list, as [0.7, 0.5]");
-    key("--threads", "engine.threads", "threads of the CPU device (default: all cores)");
-    key("--sampler", "sampler.plugin", "sampler plugin");
+    add_key_flags(key, {"--threads", "--sampler"});
     add_plugin_dirs(*app, o->plugin_dirs);
     app->add_option("--prompt-file", o->prompt_file, "a prompt a line (default: prompts of random tokens)");
-    app->add_option("--requests", o->asked.requests, "prompts of random tokens")
-        ->check(within<uint32_t>(1, 10'000))
-        ->capture_default_str();
-    app->add_option("--prompt", o->asked.prompt_tokens, "tokens of each")
-        ->check(within<uint32_t>(1, 1u << 20))
-        ->capture_default_str();
-    app->add_option("--copies", o->asked.copies, "times that a prompt says its text")
-        ->check(within<uint32_t>(1, 1000))
-        ->capture_default_str();
-    app->add_option("--batch", o->asked.batch, "requests at once")
-        ->check(within<uint32_t>(1, 4096))
-        ->capture_default_str();
-    app->add_option("--output", o->asked.output, "tokens of an output")
-        ->check(within<uint32_t>(2, 1u << 20))
-        ->capture_default_str();
-    app->add_option("--temperature", o->asked.temperature, "0: greedy")
-        ->check(within<float>(0, 100))
-        ->capture_default_str();
-    app->add_option("--repeats", o->asked.repeats, "times that all is run each way; medians count")
-        ->check(within<uint32_t>(1, 1000))
-        ->capture_default_str();
+    add_number(*app, "--requests", o->asked.requests, "prompts of random tokens", 1, 10'000);
+    add_number(*app, "--prompt", o->asked.prompt_tokens, "tokens of each", 1, 1u << 20);
+    add_number(*app, "--copies", o->asked.copies, "times that a prompt says its text", 1, 1000);
+    add_number(*app, "--batch", o->asked.batch, "requests at once", 1, 4096);
+    add_number(*app, "--output", o->asked.output, "tokens of an output", 2, 1u << 20);
+    add_number(*app, "--temperature", o->asked.temperature, "0: greedy", 0, 100);
+    add_number(*app, "--repeats", o->asked.repeats, "times that all is run each way; medians count", 1, 1000);
     app->add_flag("--json", o->json, "print JSON");
-    app->callback([&commands, o] {
-        commands.parallel = [o]() -> Result<config::ParallelSettings> {
-            PB_TRY(const auto registry, registry_of(o->plugin_dirs));
-            PB_TRY(const auto loaded, load(*o, registry));
-            return loaded.config.parallel;
-        };
-        commands.chosen = [o] { return exit_code("patchbay bench spec", run(*o)); };
-    });
+    set_action(commands, app, o,
+               {.run = run, .parallel = [](const SpecOptions& given) -> Result<config::ParallelSettings> {
+                    PB_TRY(const auto registry, registry_of(given.plugin_dirs));
+                    PB_TRY(const auto loaded, load(given, registry));
+                    return loaded.config.parallel;
+                }});
 }
 
 }  // namespace patchbay::cli

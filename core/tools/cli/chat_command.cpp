@@ -13,9 +13,7 @@
 #include "cli/conversation.hpp"
 #include "cli/engine_flags.hpp"
 #include "cli/flag_checks.hpp"
-#include "cli/key_flags.hpp"
 #include "cli/plugin_dirs.hpp"
-#include "cli/print_error.hpp"
 #include "cli/sampling_flags.hpp"
 #include "config/load.hpp"
 #include "engine/simulation.hpp"
@@ -25,9 +23,8 @@ namespace patchbay::cli {
 namespace {
 
 struct ChatOptions {
-    std::string config_file, system, chat_template_file;
-    std::vector<std::string> plugin_dirs;
-    config::Overrides overrides;
+    EngineFlags engine;
+    std::string system, chat_template_file;
     SamplingFlags flags;
     uint32_t max_tokens = 1024;
 };
@@ -95,8 +92,8 @@ Result<> chat(const ChatOptions& o) {
     if (sampling.n > 1) return fail(StatusCode::kInvalid, "a conversation has one answer, n is " +
                                                               std::to_string(sampling.n));
     sampling.max_tokens = o.max_tokens;
-    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
-    PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
+    PB_TRY(const auto registry, registry_of(o.engine.plugin_dirs));
+    PB_TRY(const auto loaded, load_engine(o.engine, registry));
     PB_TRY(const auto clock, engine::clock_for(loaded.config, registry));
     parallel::World world;
     PB_TRY(const auto engine, engine::Engine::create(loaded.config, registry, *clock, nullptr, &world));
@@ -125,20 +122,13 @@ void add_chat_command(Commands& commands) {
         "  echo \"What is a page?\" | patchbay chat --model DIR --temperature 0\n"
         "Lines that begin with / are commands: /reset, /system TEXT, /exit. Ctrl-C ends an answer.");
     auto o = std::make_shared<ChatOptions>();
-    app->add_option("--config", o->config_file, "engine YAML; the flags below override it")->check(CLI::ExistingFile);
-    const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
-    add_engine_flags(key);
-    add_plugin_dirs(*app, o->plugin_dirs);
+    add_engine_flags(*app, std::shared_ptr<EngineFlags>(o, &o->engine));
     app->add_option("--system", o->system, "the system message");
     app->add_option("--chat-template", o->chat_template_file, "file with a Jinja template (default: the model's)")
         ->check(CLI::ExistingFile);
-    app->add_option("--max-tokens", o->max_tokens, "tokens of an answer at most")
-        ->check(within<uint32_t>(1))
-        ->capture_default_str();
+    add_number(*app, "--max-tokens", o->max_tokens, "tokens of an answer at most", 1);
     add_sampling_flags(*app, std::shared_ptr<SamplingFlags>(o, &o->flags));
-    app->callback([&commands, o] {
-        commands.chosen = [o] { return exit_code("patchbay chat", in_one_line(chat(*o))); };
-    });
+    set_action(commands, app, o, {[](const ChatOptions& given) { return in_one_line(chat(given)); }});
 }
 
 }  // namespace patchbay::cli

@@ -159,13 +159,8 @@ CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr
                      const char* description, Result<> (*action)(const ConfigOptions&)) {
     CLI::App* app = parent->add_subcommand(name, description);
     add_plugin_dirs(*app, o->plugin_dirs);
-    app->callback([&commands, o, action] {
-        commands.chosen = [o, action] {
-            const Result<> done = action(*o);
-            if (!done) print_faults("", done.error());
-            return done ? kOk : kFailed;
-        };
-    });
+    const auto print = [](std::string_view, std::string_view text) { print_faults("", text); };
+    set_action(commands, app, o, {action, print});
     return app;
 }
 

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "cli/plugin_dirs.hpp"
-#include "cli/print_error.hpp"
 #include "cli/report_command.hpp"
 #include "doctor/findings.hpp"
 
@@ -39,9 +38,7 @@ void add_doctor_command(Commands& commands) {
     const auto o = std::make_shared<DoctorOptions>();
     add_plugin_dirs(*app, o->plugin_dirs);
     app->add_flag("--json", o->json, "print JSON");
-    app->callback([&commands, o] {
-        commands.chosen = [o] { return exit_code("patchbay doctor", examine(*o), print_error); };
-    });
+    set_action(commands, app, o, {examine, print_error});
 }
 
 }  // namespace patchbay::cli

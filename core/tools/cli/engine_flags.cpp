@@ -1,38 +1,73 @@
 #include "cli/engine_flags.hpp"
 
-namespace patchbay::cli {
+#include <algorithm>
 
-void add_engine_flags(const KeyFlags& key) {
-    key("--model", "model.path", "Hugging Face folder of the model, or a GGUF file");
-    key("--dtype", "model.dtype", "weights as float32 or bfloat16 (default: as in the checkpoint)");
-    key("--quantization", "model.quantization", "weights as int8, int4 or none (default: as in the checkpoint)");
-    key("--quantization-group-size", "model.quantization_group_size",
-        "32 or 128 columns share a scale; of int8 also 0: all of a row");
-    key("--load-format", "model.load_format", "auto, or dummy for random weights");
-    key("--tokenizer", "model.tokenizer", "folder or file of a tokenizer, or none (default: the model's)");
-    key("--scheduler", "scheduler.plugin", "scheduler plugin");
-    key("--sampler", "sampler.plugin", "sampler plugin");
-    key("--attention", "attention.plugin", "attention plugin");
-    key("--device", "device.plugin", "device plugin");
-    key("--proposer", "proposer.plugin", "proposer plugin, for speculative decoding");
-    key("--draft-model", "proposer.model", "model of the proposer draft_model: a folder, a GGUF or a YAML file");
-    key("--kv-policy", "kv_policy.plugin", "kv_policy plugin: which cached page is evicted next (default: none)");
-    key("--num-speculative-tokens", "engine.num_speculative_tokens", "drafts per sequence and step");
-    key("--max-num-seqs", "engine.max_num_seqs", "sequences in a step");
-    key("--max-num-batched-tokens", "engine.max_num_batched_tokens", "tokens in a step");
-    key("--max-model-len", "engine.max_model_len", "tokens of prompt and output");
-    key("--tensor-parallel-size", "engine.tensor_parallel_size", "ranks that compute the model together (default: 1)");
-    key("--block-size", "engine.block_size", "tokens in a KV block");
-    key("--num-blocks", "engine.num_blocks", "KV blocks (default: from kv_cache_memory)");
-    key("--kv-cache-memory", "engine.kv_cache_memory", "bytes for KV, such as 256MiB");
-    key("--max-logprobs", "engine.max_logprobs", "--logprobs that may be asked for (default: 100; -1: all tokens)");
-    key("--kv-cache-dtype", "engine.kv_cache_dtype", "float32, bfloat16, fp8 or int8 (default: as the weights)");
-    key("--enable-prefix-caching", "engine.enable_prefix_caching", "true or false");
-    key("--preemption-mode", "engine.preemption_mode", "recompute, swap or auto");
-    key("--swap-space", "engine.swap_space", "GiB of host memory for KV that is swapped out");
-    key("--pooling-type", "pooler_config.pooling_type", "of embeddings: LAST or MEAN (default: as the model says)");
-    key("--engine-seed", "engine.seed", "seed of requests that have none");
-    key("--threads", "engine.threads", "threads of the CPU device (default: all cores)");
+#include "cli/plugin_dirs.hpp"
+
+namespace patchbay::cli {
+namespace {
+
+struct KeyFlag {
+    const char *flag, *path, *description;
+};
+
+constexpr KeyFlag kFlags[] = {
+    {"--model", "model.path", "Hugging Face folder of the model, or a GGUF file"},
+    {"--dtype", "model.dtype", "weights as float32 or bfloat16 (default: as in the checkpoint)"},
+    {"--quantization", "model.quantization", "weights as int8, int4 or none (default: as in the checkpoint)"},
+    {"--quantization-group-size", "model.quantization_group_size",
+        "32 or 128 columns share a scale; of int8 also 0: all of a row"},
+    {"--load-format", "model.load_format", "auto, or dummy for random weights"},
+    {"--tokenizer", "model.tokenizer", "folder or file of a tokenizer, or none (default: the model's)"},
+    {"--scheduler", "scheduler.plugin", "scheduler plugin"},
+    {"--sampler", "sampler.plugin", "sampler plugin"},
+    {"--attention", "attention.plugin", "attention plugin"},
+    {"--device", "device.plugin", "device plugin"},
+    {"--proposer", "proposer.plugin", "proposer plugin, for speculative decoding"},
+    {"--draft-model", "proposer.model", "model of the proposer draft_model: a folder, a GGUF or a YAML file"},
+    {"--kv-policy", "kv_policy.plugin", "kv_policy plugin: which cached page is evicted next (default: none)"},
+    {"--num-speculative-tokens", "engine.num_speculative_tokens", "drafts per sequence and step"},
+    {"--max-num-seqs", "engine.max_num_seqs", "sequences in a step"},
+    {"--max-num-batched-tokens", "engine.max_num_batched_tokens", "tokens in a step"},
+    {"--max-model-len", "engine.max_model_len", "tokens of prompt and output"},
+    {"--tensor-parallel-size", "engine.tensor_parallel_size", "ranks that compute the model together (default: 1)"},
+    {"--block-size", "engine.block_size", "tokens in a KV block"},
+    {"--num-blocks", "engine.num_blocks", "KV blocks (default: from kv_cache_memory)"},
+    {"--kv-cache-memory", "engine.kv_cache_memory", "bytes for KV, such as 256MiB"},
+    {"--max-logprobs", "engine.max_logprobs", "--logprobs that may be asked for (default: 100; -1: all tokens)"},
+    {"--kv-cache-dtype", "engine.kv_cache_dtype", "float32, bfloat16, fp8 or int8 (default: as the weights)"},
+    {"--enable-prefix-caching", "engine.enable_prefix_caching", "true or false"},
+    {"--preemption-mode", "engine.preemption_mode", "recompute, swap or auto"},
+    {"--swap-space", "engine.swap_space", "GiB of host memory for KV that is swapped out"},
+    {"--pooling-type", "pooler_config.pooling_type", "of embeddings: LAST or MEAN (default: as the model says)"},
+    {"--engine-seed", "engine.seed", "seed of requests that have none"},
+    {"--threads", "engine.threads", "threads of the CPU device (default: all cores)"},
+};
+
+}  // namespace
+
+void add_engine_flags(CLI::App& app, const std::shared_ptr<EngineFlags>& o) {
+    app.add_option("--config", o->config_file, "engine YAML; the flags below override it")->check(CLI::ExistingFile);
+    const KeyFlags key(app, std::shared_ptr<config::Overrides>(o, &o->overrides));
+    for (const KeyFlag& f : kFlags) key(f.flag, f.path, f.description);
+    add_plugin_dirs(app, o->plugin_dirs);
+}
+
+void add_key_flags(const KeyFlags& key, std::initializer_list<std::string_view> flags) {
+    for (const std::string_view flag : flags) {
+        const KeyFlag* const f = std::ranges::find(kFlags, flag, &KeyFlag::flag);
+        key(f->flag, f->path, f->description);
+    }
+}
+
+Result<config::Loaded> load_engine(const EngineFlags& o, const host::Registry& registry) {
+    return config::load_engine_config(o.config_file, registry, o.overrides);
+}
+
+Result<config::ParallelSettings> parallel_of(const EngineFlags& o) {
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
+    PB_TRY(const auto loaded, load_engine(o, registry));
+    return loaded.config.parallel;
 }
 
 }  // namespace patchbay::cli

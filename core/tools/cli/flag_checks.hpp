@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "base/numbers.hpp"
 
@@ -37,6 +38,18 @@ CLI::Validator within(V low, V high = std::numeric_limits<V>::max()) {
         return "got '" + text + "', expected " + range;
     };
     return CLI::Validator(check, "");
+}
+
+// A flag for a number in [low, high] whose default --help shows; for a vector a list of them, with commas.
+template <class V>
+CLI::Option* add_number(CLI::App& app, const char* flag, V& out, const char* help, std::type_identity_t<V> low,
+                        std::type_identity_t<V> high = std::numeric_limits<V>::max()) {
+    return app.add_option(flag, out, help)->check(within<V>(low, high))->capture_default_str();
+}
+template <class V>
+CLI::Option* add_number(CLI::App& app, const char* flag, std::vector<V>& out, const char* help,
+                        std::type_identity_t<V> low, std::type_identity_t<V> high) {
+    return app.add_option(flag, out, help)->delimiter(',')->check(within<V>(low, high))->capture_default_str();
 }
 
 }  // namespace patchbay::cli

@@ -15,9 +15,7 @@
 #include "cli/flag_checks.hpp"
 #include "cli/interruption.hpp"
 #include "cli/json_lines.hpp"
-#include "cli/key_flags.hpp"
 #include "cli/plugin_dirs.hpp"
-#include "cli/print_error.hpp"
 #include "cli/sampling_flags.hpp"
 #include "cli/step_file_flags.hpp"
 #include "cli/token_ids.hpp"
@@ -38,12 +36,11 @@ namespace {
 enum class OutputFormat { kText, kJsonLines };
 
 struct GenerateOptions {
-    std::string config_file;
-    std::vector<std::string> plugin_dirs, prompts, prompt_files, prompt_ids;
+    EngineFlags engine;
+    std::vector<std::string> prompts, prompt_files, prompt_ids;
     std::vector<int32_t> priorities;
     std::string kv_events_file, cache_salt;
     engine::StepFilePaths files;
-    config::Overrides overrides;
     SamplingFlags flags;
     OutputFormat format = OutputFormat::kText;
     std::optional<uint32_t> max_tokens;
@@ -130,6 +127,7 @@ void check_usage(const GenerateOptions& o) {
     if (!o.priorities.empty() && o.priorities.size() != prompts)
         throw CLI::ValidationError("--priority", "given " + std::to_string(o.priorities.size()) + " times for " +
                                                      std::to_string(prompts) + " prompts");
+    check(o.admin);
 }
 
 void print_stats(const std::vector<engine::StepReport>& steps, const engine::EngineFacts& facts) {
@@ -168,7 +166,7 @@ Result<std::unique_ptr<serve::LoopControl>> live_control(const GenerateOptions& 
                                                          engine::Engine& engine, metrics::Metrics& metrics) {
     std::unique_ptr<serve::LoopControl> none;
     if (o.admin.none()) return none;
-    auto options = admin_options(o.admin, o.plugin_dirs, config);
+    auto options = admin_options(o.admin, o.engine.plugin_dirs, config);
     if (!options && !o.admin.named()) return none;
     if (!options) return options.failure();
     auto control =
@@ -264,8 +262,8 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
 Result<> load_and_generate(const GenerateOptions& o) {
     PB_TRY(auto prompts, in_one_line(prompts_of(o)));
     PB_TRY(engine::SamplingParams sampling, in_one_line(read_sampling(o.flags)));
-    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
-    PB_TRY(const auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
+    PB_TRY(const auto registry, registry_of(o.engine.plugin_dirs));
+    PB_TRY(const auto loaded, load_engine(o.engine, registry));
     return in_one_line(generate(o, std::move(prompts), std::move(sampling), loaded, registry));
 }
 
@@ -282,10 +280,7 @@ void add_generate_command(Commands& commands) {
         "  patchbay generate --model DIR --prompt \"To be\" --temperature 0.8 --top-p 0.95 --seed 7 --metrics-port "
         "9090");
     auto o = std::make_shared<GenerateOptions>();
-    app->add_option("--config", o->config_file, "engine YAML; the flags below override it")->check(CLI::ExistingFile);
-    const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->overrides));
-    add_engine_flags(key);
-    add_plugin_dirs(*app, o->plugin_dirs);
+    add_engine_flags(*app, std::shared_ptr<EngineFlags>(o, &o->engine));
     app->add_option("--prompt", o->prompts, "text to continue; may be given several times")->allow_extra_args(false);
     app->add_option("--prompt-file", o->prompt_files, "file whose text is a prompt; may be given several times")
         ->allow_extra_args(false);
@@ -310,16 +305,10 @@ void add_generate_command(Commands& commands) {
         ->check(CLI::Range(0, 65535));
     add_admin_flags(*app, std::shared_ptr<AdminFlags>(o, &o->admin));
     app->add_flag("--stats", o->stats, "print speeds to standard error at the end");
-    app->callback([&commands, o] {
-        check_usage(*o);
-        check(o->admin);
-        commands.parallel = [o]() -> Result<config::ParallelSettings> {
-            PB_TRY(const auto registry, registry_of(o->plugin_dirs));
-            PB_TRY(const auto loaded, config::load_engine_config(o->config_file, registry, o->overrides));
-            return loaded.config.parallel;
-        };
-        commands.chosen = [o] { return exit_code("patchbay generate", load_and_generate(*o)); };
-    });
+    set_action(commands, app, o,
+               {.run = load_and_generate,
+                .check = check_usage,
+                .parallel = [](const GenerateOptions& given) { return parallel_of(given.engine); }});
 }
 
 }  // namespace patchbay::cli

@@ -13,9 +13,7 @@
 #include "base/suggest.hpp"
 #include "base/thread_stack.hpp"
 #include "cli/commands.hpp"
-#include "cli/print_error.hpp"
 #include "cli/report_command.hpp"
-#include "cli/usage_fault.hpp"
 #include "cli/worker_command.hpp"
 #include "patchbay/abi.h"
 

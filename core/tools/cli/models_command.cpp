@@ -10,7 +10,6 @@
 #include "base/suggest.hpp"
 #include "cli/left_out.hpp"
 #include "cli/plugin_dirs.hpp"
-#include "cli/print_error.hpp"
 #include "cli/print_table.hpp"
 #include "host/plugin_list.hpp"
 
@@ -138,15 +137,7 @@ void add_models_command(Commands& commands) {
     app->add_option("ARCHITECTURE", options->architecture, "as config.json says it: Qwen3ForCausalLM");
     add_plugin_dirs(*app, options->plugin_dirs);
     app->add_flag("--json", options->as_json, "as JSON");
-    app->callback([&commands, options] {
-        commands.chosen = [options] {
-            if (const auto done = print_models(*options); !done) {
-                print_error("patchbay models", done.error());
-                return kFailed;
-            }
-            return kOk;
-        };
-    });
+    set_action(commands, app, options, {print_models, print_error});
 }
 
 }  // namespace patchbay::cli

@@ -9,6 +9,7 @@
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
 #include "base/suggest.hpp"
+#include "base/words.hpp"
 #include "cli/plugin_check.hpp"
 #include "cli/report_command.hpp"
 #include "cli/run_program.hpp"
@@ -49,12 +50,9 @@ Result<Words> compiler_for(const Language& language) {
         return not_found("$" + std::string(language.compiler) + " is '" + std::getenv(language.compiler) +
                          "', which does not run; expected a compiler of " + language.name);
     }
-    std::string tried;
-    for (const std::string& name : language.compilers) {
+    for (const std::string& name : language.compilers)
         if (runs({name}, {"--version"})) return Words{name};
-        tried += (tried.empty() ? "" : ", ") + name;
-    }
-    return not_found("no compiler of " + std::string(language.name) + " on PATH (tried " + tried +
+    return not_found("no compiler of " + std::string(language.name) + " on PATH (tried " + joined(language.compilers) +
                      "): install one, or name it in $" + language.compiler);
 }
 

@@ -5,17 +5,18 @@
 
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
+#include "base/words.hpp"
 #include "cli/report_command.hpp"
 #include "host/probe.hpp"
 
 namespace patchbay::cli {
 
 std::string found_in(const host::ComponentManifest& c) {
-    std::string hooks, extensions;
-    for (const std::string& hook : c.hooks) hooks += (hooks.empty() ? "" : ", ") + hook;
+    std::vector<std::string> extensions;
     for (const host::ExtensionManifest& e : c.extensions)
-        extensions += (extensions.empty() ? "" : ", ") + e.id + " revision " + std::to_string(e.revision);
-    return printable("hooks: " + hooks + "; extensions: " + (extensions.empty() ? "none" : extensions), 2000);
+        extensions.push_back(e.id + " revision " + std::to_string(e.revision));
+    return printable("hooks: " + joined(c.hooks) +
+                         "; extensions: " + (extensions.empty() ? "none" : joined(extensions)), 2000);
 }
 
 namespace {

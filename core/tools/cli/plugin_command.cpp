@@ -10,6 +10,7 @@
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
 #include "base/suggest.hpp"
+#include "base/words.hpp"
 #include "cli/left_out.hpp"
 #include "cli/live_plugin.hpp"
 #include "cli/plugin_build.hpp"
@@ -17,7 +18,6 @@
 #include "cli/plugin_dirs.hpp"
 #include "cli/plugin_new.hpp"
 #include "cli/plugin_thorough.hpp"
-#include "cli/print_error.hpp"
 #include "cli/print_table.hpp"
 #include "cli/running_engine.hpp"
 #include "host/contract.hpp"
@@ -63,11 +63,7 @@ std::string state_line(const Listed& l, const std::string& of) {
     return "unusable: " + of + printable_message(l.fault);
 }
 
-std::string listed_kinds() { // "scheduler, sampler, …"
-    std::string out;
-    for (const char* kind : kKinds) out += (out.empty() ? "" : ", ") + std::string(kind);
-    return out;
-}
+std::vector<std::string> kind_names() { return {std::begin(kKinds), std::end(kKinds)}; }
 
 // As the key allowed_plugins of an engine's YAML.
 void print_pins(const std::vector<Listed>& components) {
@@ -79,9 +75,8 @@ void print_pins(const std::vector<Listed>& components) {
 }
 
 Result<> list(const PluginOptions& o) {
-    if (!o.kind.empty() && std::find(std::begin(kKinds), std::end(kKinds), o.kind) == std::end(kKinds))
-        return not_found("no kind '" + o.kind + "'" +
-                         did_you_mean(o.kind, std::vector<std::string>(std::begin(kKinds), std::end(kKinds))));
+    if (!o.kind.empty() && std::ranges::find(kKinds, o.kind) == std::end(kKinds))
+        return not_found("no kind '" + o.kind + "'" + did_you_mean(o.kind, kind_names()));
     PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     const auto components = host::list_components(registry, o.kind);
     if (o.as_json) {
@@ -190,12 +185,8 @@ Result<> test(const PluginOptions& o) {
 CLI::App* add_action(Commands& commands, CLI::App* parent, const std::shared_ptr<PluginOptions>& o, const char* name,
                      const char* description, Result<> (*action)(const PluginOptions&)) {
     CLI::App* app = parent->add_subcommand(name, description);
-    app->callback([&commands, o, action, name] {
-        check(o->engine);
-        commands.chosen = [o, action, name] {
-            return exit_code(std::string("patchbay plugin ") + name, action(*o), print_error);
-        };
-    });
+    set_action(commands, app, o,
+               {.run = action, .print = print_error, .check = [](const PluginOptions& given) { check(given.engine); }});
     return app;
 }
 
@@ -215,7 +206,7 @@ void add_plugin_command(Commands& commands) {
     CLI::App* list_app =
         add_action(commands, app, o, "list", "List what is installed; reads manifests and runs no plugin", list);
     add_plugin_dirs(*list_app, o->plugin_dirs);
-    list_app->add_option("--kind", o->kind, "one of " + listed_kinds());
+    list_app->add_option("--kind", o->kind, "one of " + joined(kind_names()));
     list_app->add_flag("--json", o->as_json, "as JSON");
     list_app->add_flag("--pins", o->pins, "digests of the libraries, as allowed_plugins: of an engine's YAML");
     list_app->footer("Example:\n  patchbay plugin list --kind sampler --json");

@@ -31,7 +31,7 @@ void print_faults(std::string_view head, std::string_view text) {
     std::cerr << printable_lines(text) << '\n';
 }
 
-int exit_code(std::string_view head, const Result<>& done, void (*print)(std::string_view, std::string_view)) {
+int exit_code(std::string_view head, const Result<>& done, PrintText* print) {
     if (done) return kOk;
     print(head, done.error());
     return kFailed;

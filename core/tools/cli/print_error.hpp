@@ -16,9 +16,9 @@ void print_error(std::string_view head, std::string_view text);
 // goes through in_one_line() first.
 void print_faults(std::string_view head, std::string_view text);
 
+using PrintText = void(std::string_view head, std::string_view text);
 // Of a subcommand that has ended: kOk, or kFailed once its error is printed.
-int exit_code(std::string_view head, const Result<>& done,
-              void (*print)(std::string_view head, std::string_view text) = print_faults);
+int exit_code(std::string_view head, const Result<>& done, PrintText* print = print_faults);
 
 // "warning: text" in one line, whatever the text holds.
 std::unique_ptr<spdlog::formatter> log_formatter();

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/refusals.hpp"
-#include "cli/print_error.hpp"
 #include "cli/run_program.hpp"
 
 namespace patchbay::cli {
@@ -21,12 +20,14 @@ std::string python_for(const fs::path& support) {
     return fs::exists(own, error) ? own.string() : "python3";
 }
 
-Result<fs::path> report_of(const fs::path& given) {
+Result<> print_report(const std::string& given) {
     std::error_code error;
-    const fs::path database = fs::is_directory(given, error) ? given / "results.sqlite" : given;
+    const fs::path database = fs::is_directory(given, error) ? fs::path(given) / "results.sqlite" : fs::path(given);
     if (!fs::exists(database, error))
         return not_found(database.string() + " is not there; expected a folder of results, or its results.sqlite");
-    return make_report(database);
+    PB_TRY(const fs::path report, make_report(database));
+    std::cout << "report: " << report.string() << '\n';
+    return {};
 }
 
 }  // namespace
@@ -77,17 +78,7 @@ void add_report_command(Commands& commands) {
         "Needs Python with matplotlib: scripts/install-deps puts it into .venv. PATCHBAY_PYTHON names another one.");
     auto given = std::make_shared<std::string>();
     app->add_option("RESULTS", *given, "folder of results, or its results.sqlite")->required();
-    app->callback([&commands, given] {
-        commands.chosen = [given] {
-            const auto report = report_of(*given);
-            if (report) {
-                std::cout << "report: " << report->string() << '\n';
-                return kOk;
-            }
-            print_error("patchbay report", report.error());
-            return kFailed;
-        };
-    });
+    set_action(commands, app, given, {print_report, print_error});
 }
 
 }  // namespace patchbay::cli

@@ -9,11 +9,11 @@
 
 #include "base/clock.hpp"
 #include "base/printable.hpp"
+#include "base/words.hpp"
 #include "cli/admin_flags.hpp"
 #include "cli/built_from.hpp"
 #include "cli/interruption.hpp"
 #include "cli/plugin_dirs.hpp"
-#include "cli/print_error.hpp"
 #include "cli/print_results.hpp"
 #include "cli/report_command.hpp"
 #include "cli/run_control.hpp"
@@ -78,7 +78,7 @@ void print_outcome(const experiment::ExperimentSpec& spec, const experiment::Pre
 }
 
 // Those of the first engine with several ranks, which is the one that all others share its ranks with.
-Result<config::ParallelSettings> parallel_of(const RunOptions& o) {
+Result<config::ParallelSettings> parallel_of_all(const RunOptions& o) {
     PB_TRY(const auto spec, spec_of(o));
     PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     PB_TRY(const auto prepared, experiment::prepare_variants(spec, registry));
@@ -89,10 +89,8 @@ Result<config::ParallelSettings> parallel_of(const RunOptions& o) {
 
 // Of a variant without one the experiment says nothing.
 Result<> check_valid(const experiment::Outcome& outcome) {
-    std::string names;
-    for (const std::string& name : outcome.without_valid_run) names += (names.empty() ? "" : ", ") + name;
-    if (names.empty()) return {};
-    return fail("no run is valid of " + names + ": the notes above say why");
+    if (outcome.without_valid_run.empty()) return {};
+    return fail("no run is valid of " + joined(outcome.without_valid_run) + ": the notes above say why");
 }
 
 fs::path folder_of(const RunOptions& o, const experiment::ExperimentSpec& spec) {
@@ -183,13 +181,6 @@ Result<> run(const RunOptions& o, const std::string& command, const experiment::
     return check_valid(*outcome);
 }
 
-Result<> load_and_run(const RunOptions& o, const std::string& command) {
-    PB_TRY(const auto spec, spec_of(o));
-    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
-    PB_TRY(auto prepared, experiment::prepare_variants(spec, registry));
-    return in_one_line(run(o, command, spec, prepared, registry));
-}
-
 // With what changes the runs, for the report.
 std::string command_of(const RunOptions& o) {
     std::string out = "patchbay run " + in_shell_quotes(o.spec_file), only;
@@ -199,6 +190,21 @@ std::string command_of(const RunOptions& o) {
     if (o.jobs > 1) out += " --jobs " + std::to_string(o.jobs);
     if (o.in_process) out += " --in-process";
     return out;
+}
+
+Result<> load_and_run(const RunOptions& o) {
+    if (o.against_itself) return run_against_itself(o, command_of(o));
+    PB_TRY(const auto spec, spec_of(o));
+    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
+    PB_TRY(auto prepared, experiment::prepare_variants(spec, registry));
+    return in_one_line(run(o, command_of(o), spec, prepared, registry));
+}
+
+void check_usage(const RunOptions& o) {
+    if (o.spec_file.empty() && o.resume.empty()) throw CLI::RequiredError("EXPERIMENT");
+    check(o.admin);
+    if (o.admin.named() && o.jobs > 1)
+        throw CLI::ValidationError("--admin", "one address is not for several runs at a time (--jobs)");
 }
 
 }  // namespace
@@ -248,18 +254,7 @@ void add_run_command(Commands& commands) {
     app->add_option("--experiments", o->experiments, "with --aa: how many (default: 20)")
         ->needs(aa)
         ->check(CLI::Range(1, 10000));
-    app->callback([&commands, o] {
-        if (o->spec_file.empty() && o->resume.empty()) throw CLI::RequiredError("EXPERIMENT");
-        check(o->admin);
-        if (o->admin.named() && o->jobs > 1)
-            throw CLI::ValidationError("--admin", "one address is not for several runs at a time (--jobs)");
-        commands.parallel = [o] { return parallel_of(*o); };
-        commands.chosen = [o] {
-            const std::string command = command_of(*o);
-            return exit_code("patchbay run",
-                             o->against_itself ? run_against_itself(*o, command) : load_and_run(*o, command));
-        };
-    });
+    set_action(commands, app, o, {.run = load_and_run, .check = check_usage, .parallel = parallel_of_all});
 }
 
 }  // namespace patchbay::cli

@@ -11,7 +11,6 @@
 
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
-#include "cli/print_error.hpp"
 #include "cli/print_results.hpp"
 #include "cli/print_table.hpp"
 #include "cli/report_command.hpp"
@@ -209,10 +208,7 @@ void add_runs_command(Commands& commands) {
                 "  patchbay runs rm results/old");
     auto o = std::make_shared<RunsOptions>();
     const auto does = [&commands, o](CLI::App* sub, Result<> (*work)(const RunsOptions&)) {
-        const std::string name = "patchbay runs " + sub->get_name();
-        sub->callback([&commands, o, name, work] {
-            commands.chosen = [o, name, work] { return exit_code(name.c_str(), in_one_line(work(*o)), print_error); };
-        });
+        set_action(commands, sub, o, {work, print_error});
     };
     CLI::App* sub = app->add_subcommand("list", "Print the results in a folder");
     sub->add_option("FOLDER", o->folder, "folder of folders of results (default: results)");

@@ -128,19 +128,15 @@ void add_sampling_flags(CLI::App& app, const std::shared_ptr<SamplingFlags>& fla
 
 Result<engine::SamplingParams> read_sampling(const SamplingFlags& flags) {
     S out = flags.sampling;
-    auto& asked = out.structured_outputs;
-    if (!flags.schema_file.empty()) {
-        if (!asked) asked.emplace();
-        PB_TRY(asked->json, read_file("--json-schema", flags.schema_file));
-    }
-    if (!flags.grammar_file.empty()) {
-        if (!asked) asked.emplace();
-        PB_TRY(asked->grammar, read_file("--grammar", flags.grammar_file));
-    }
-    if (!flags.structural_tag_file.empty()) {
-        if (!asked) asked.emplace();
-        PB_TRY(asked->structural_tag, read_file("--structural-tag", flags.structural_tag_file));
-    }
+    const auto read = [&](const char* flag, const std::string& file, auto grammar::StructuredOutputs::*to) -> Result<> {
+        if (file.empty()) return {};
+        if (!out.structured_outputs) out.structured_outputs.emplace();
+        PB_TRY((*out.structured_outputs).*to, read_file(flag, file));
+        return {};
+    };
+    PB_CHECK(read("--json-schema", flags.schema_file, &grammar::StructuredOutputs::json));
+    PB_CHECK(read("--grammar", flags.grammar_file, &grammar::StructuredOutputs::grammar));
+    PB_CHECK(read("--structural-tag", flags.structural_tag_file, &grammar::StructuredOutputs::structural_tag));
     return out;
 }
 

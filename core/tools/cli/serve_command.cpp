@@ -26,9 +26,7 @@ namespace patchbay::cli {
 namespace {
 
 struct ServeOptions {
-    std::string config_file;
-    std::vector<std::string> plugin_dirs;
-    config::Overrides overrides;
+    EngineFlags engine;
     serve::ServerOptions server;
     serve::ModelNames names;
     uint32_t max_prompt_tokens = 0, max_output_tokens = 0;
@@ -41,7 +39,7 @@ struct ServeOptions {
 // The default one is gone without where it cannot be had; check_usage() has looked at one that was named.
 void choose_admin_address(ServeOptions& o, const config::EngineConfig& config) {
     if (o.admin.none()) return;
-    auto options = admin_options(o.admin, o.plugin_dirs, config);
+    auto options = admin_options(o.admin, o.engine.plugin_dirs, config);
     if (!options) return spdlog::warn("there is no admin address: {}", options.error());
     options->ledger = o.server.ledger;
     o.server.admin = *std::move(options);
@@ -78,8 +76,8 @@ Result<serve::ServedModel> served(const ServeOptions& o, const serve::ModelNames
 }
 
 Result<> run(ServeOptions& o) {
-    PB_TRY(const auto registry, registry_of(o.plugin_dirs));
-    PB_TRY(auto loaded, config::load_engine_config(o.config_file, registry, o.overrides));
+    PB_TRY(const auto registry, registry_of(o.engine.plugin_dirs));
+    PB_TRY(auto loaded, load_engine(o.engine, registry));
     serve::ModelNames names = o.names;
     put_back(o.choices, loaded.config, names);
     PB_TRY(const auto clock, engine::clock_for(loaded.config, registry));
@@ -142,8 +140,7 @@ int run_supervised(ServeOptions& o) {
 
 void add_limits(CLI::App& app, ServeOptions& o) {
     serve::HttpOptions& http = o.server.http;
-    app.add_option("--max-requests", o.server.max_requests, "requests for text under way at once; more get 429")
-        ->check(within<uint32_t>(1))->capture_default_str();
+    add_number(app, "--max-requests", o.server.max_requests, "requests for text under way at once; more get 429", 1);
     app.add_option("--max-requests-per-key", o.server.key_limits.max_requests,
                    "the same of one API key (default: no limit)")
         ->check(within<uint32_t>(1));
@@ -157,31 +154,24 @@ void add_limits(CLI::App& app, ServeOptions& o) {
         ->check(within<uint32_t>(1));
     app.add_option("--max-output-tokens", o.max_output_tokens, "max_tokens of a request, and its default in chats")
         ->check(within<uint32_t>(1));
-    app.add_option("--max-body-bytes", http.max_body_bytes, "of a request")
-        ->check(within<uint64_t>(1))
-        ->capture_default_str();
-    app.add_option("--max-header-bytes", http.max_header_bytes, "of a request")
-        ->check(within<uint32_t>(256, 1u << 20))->capture_default_str();
-    app.add_option("--max-connections", http.max_connections, "open at once; more get 503")
-        ->check(within<uint32_t>(1))->capture_default_str();
+    add_number(app, "--max-body-bytes", http.max_body_bytes, "of a request", 1);
+    add_number(app, "--max-header-bytes", http.max_header_bytes, "of a request", 256, 1u << 20);
+    add_number(app, "--max-connections", http.max_connections, "open at once; more get 503", 1);
     constexpr uint32_t kDay = 86'400;
-    app.add_option("--keep-alive-timeout", http.keep_alive_seconds, "seconds that a connection may be idle")
-        ->check(within<uint32_t>(1, kDay))->capture_default_str();
-    app.add_option("--read-timeout", http.read_seconds, "seconds from a request's first byte to its last")
-        ->check(within<uint32_t>(1, kDay))->capture_default_str();
-    app.add_option("--write-timeout", http.write_seconds, "seconds that a client may take nothing of what is sent")
-        ->check(within<uint32_t>(1, kDay))->capture_default_str();
-    app.add_option("--http-threads", http.threads, "threads that serve connections")
-        ->check(within<uint32_t>(1, 256))->capture_default_str();
+    add_number(app, "--keep-alive-timeout", http.keep_alive_seconds, "seconds that a connection may be idle", 1, kDay);
+    add_number(app, "--read-timeout", http.read_seconds, "seconds from a request's first byte to its last", 1, kDay);
+    add_number(app, "--write-timeout", http.write_seconds, "seconds that a client may take nothing of what is sent", 1,
+               kDay);
+    add_number(app, "--http-threads", http.threads, "threads that serve connections", 1, 256);
 }
 
 void check_usage(const ServeOptions& o) {
     for (const std::string& key : o.server.api_keys)
         if (key.empty()) throw CLI::ValidationError("--api-key", "is empty");
     check(o.admin);
-    const bool has_model = std::any_of(o.overrides.begin(), o.overrides.end(),
-                                       [](const config::Override& set) { return set.path == "model.path"; });
-    if (o.config_file.empty() && !has_model)
+    const bool has_model = std::ranges::any_of(
+        o.engine.overrides, [](const config::Override& set) { return set.path == "model.path"; });
+    if (o.engine.config_file.empty() && !has_model)
         throw CLI::ValidationError("no model", "give --model DIR or --config FILE");
 }
 
@@ -196,9 +186,7 @@ void add_serve_command(Commands& commands) {
         "  curl http://127.0.0.1:8000/v1/completions -d '{\"prompt\": \"Once upon a time\", \"stream\": true}'\n"
         "SIGTERM lets the requests under way finish, a second one ends them.");
     auto o = std::make_shared<ServeOptions>();
-    app->add_option("--config", o->config_file, "engine YAML; the flags below override it")->check(CLI::ExistingFile);
-    add_engine_flags(KeyFlags(*app, std::shared_ptr<config::Overrides>(o, &o->overrides)));
-    add_plugin_dirs(*app, o->plugin_dirs);
+    add_engine_flags(*app, std::shared_ptr<EngineFlags>(o, &o->engine));
     app->add_option("--host", o->server.http.host, "address to listen on")->capture_default_str();
     app->add_option("--port", o->server.http.port, "port to listen on (0: any free one)")->capture_default_str();
     app->add_option("--allowed-origins", o->server.http.allowed_origins,
@@ -227,11 +215,7 @@ void add_serve_command(Commands& commands) {
     add_limits(*app, *o);
     app->callback([&commands, o] {
         check_usage(*o);
-        commands.parallel = [o]() -> Result<config::ParallelSettings> {
-            PB_TRY(const auto registry, registry_of(o->plugin_dirs));
-            PB_TRY(const auto loaded, config::load_engine_config(o->config_file, registry, o->overrides));
-            return loaded.config.parallel;
-        };
+        commands.parallel = [o] { return parallel_of(o->engine); };
         commands.chosen = [o] { return o->supervise ? run_supervised(*o) : run_to_end(*o); };
     });
 }

@@ -9,7 +9,6 @@
 
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
-#include "cli/print_error.hpp"
 #include "cli/sampling_flags.hpp"
 #include "cli/token_ids.hpp"
 #include "engine/load_tokenizer.hpp"
@@ -86,18 +85,16 @@ Result<> detokenize(const TokenizeOptions& o) {
     return {};
 }
 
-void run(Commands& commands, CLI::App* app, const std::shared_ptr<TokenizeOptions>& o,
-         Result<> (*work)(const TokenizeOptions&)) {
-    app->callback([&commands, o, work, name = "patchbay " + app->get_name()] {
-        if (o->given && !o->file.empty())
-            throw CLI::ValidationError("--file", "given beside an argument; only one of them can be the input");
-        commands.chosen = [o, work, name] { return exit_code(name, in_one_line(work(*o)), print_error); };
-    });
+void check_usage(const TokenizeOptions& o) {
+    if (o.given && !o.file.empty())
+        throw CLI::ValidationError("--file", "given beside an argument; only one of them can be the input");
 }
 
-void add_model(CLI::App* app, TokenizeOptions& o) {
-    app->add_option("--model", o.model, "model folder, file of a tokenizer, or GGUF file")->required();
-    app->add_option("--file", o.file, "read it from this file (default: from standard input)");
+void add(Commands& commands, CLI::App* app, const std::shared_ptr<TokenizeOptions>& o,
+         Result<> (*work)(const TokenizeOptions&)) {
+    app->add_option("--model", o->model, "model folder, file of a tokenizer, or GGUF file")->required();
+    app->add_option("--file", o->file, "read it from this file (default: from standard input)");
+    set_action(commands, app, o, {.run = work, .print = print_error, .check = check_usage});
 }
 
 }  // namespace
@@ -109,20 +106,19 @@ void add_tokenize_commands(Commands& commands) {
                 "  patchbay tokenize --model llama.gguf --file story.txt --json\n"
                 "  patchbay generate --model DIR --prompt-ids $(patchbay tokenize --model DIR --ids \"Once\")");
     const auto o = std::make_shared<TokenizeOptions>();
-    add_model(app, *o);
+    add(commands, app, o, tokenize);
     app->add_option_function<std::string>(
         "text", [o](const std::string& text) { o->text = text, o->given = true; }, "the text");
     app->add_flag("--no-special-tokens", o->plain, "put no special tokens around the text");
     auto* const json = app->add_flag("--json", o->json, "print JSON, named as the server's /tokenize");
     app->add_flag("--ids", o->ids_only, "print the ids alone, on one line")->excludes(json);
-    run(commands, app, o, tokenize);
 
     CLI::App* back = commands.app.add_subcommand("detokenize", "Print the text of token ids");
     back->footer("Examples:\n"
                  "  patchbay detokenize --model models/demo-target 27 256 90\n"
                  "  patchbay tokenize --model DIR --ids --file story.txt | patchbay detokenize --model DIR");
     const auto p = std::make_shared<TokenizeOptions>();
-    add_model(back, *p);
+    add(commands, back, p, detokenize);
     back->add_option_function<std::vector<std::string>>(
         "ids",
         [p](const std::vector<std::string>& lists) {
@@ -132,7 +128,6 @@ void add_tokenize_commands(Commands& commands) {
         "the ids: 15 27 3, or 15,27,3")
         ->check(token_ids());
     back->add_flag("--json", p->json, "print JSON, named as the server's /detokenize");
-    run(commands, back, p, detokenize);
 }
 
 }  // namespace patchbay::cli

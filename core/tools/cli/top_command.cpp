@@ -6,14 +6,11 @@
 #include <memory>
 
 #include "cli/flag_checks.hpp"
-#include "cli/print_error.hpp"
 #include "cli/running_engine.hpp"
 #include "top/top.hpp"
 
 namespace patchbay::cli {
 namespace {
-
-constexpr double kMinInterval = 0.1, kMaxInterval = 3600;
 
 struct TopOptions {
     RunningEngineFlags engine;
@@ -49,6 +46,14 @@ Result<> show(const TopOptions& o) {
     return top::run_top(options, std::cout);
 }
 
+void check_usage(const TopOptions& o) {
+    check(o.engine);
+    if (!o.metrics.empty() && !o.engine.address.empty())
+        throw CLI::ValidationError("--metrics and --admin exclude each other");
+    if (const auto address = metrics_address(o.metrics); !o.metrics.empty() && !address)
+        throw CLI::ValidationError(address.error());
+}
+
 }  // namespace
 
 void add_top_command(Commands& commands) {
@@ -57,9 +62,7 @@ void add_top_command(Commands& commands) {
     const auto o = std::make_shared<TopOptions>();
     add_flags_of_running_engine(*app, std::shared_ptr<RunningEngineFlags>(o, &o->engine));
     app->add_option("--metrics", o->metrics, "HOST:PORT of any /metrics instead: to watch without control");
-    app->add_option("--interval", o->interval, "seconds between two looks")
-        ->check(within<double>(kMinInterval, kMaxInterval))
-        ->capture_default_str();
+    add_number(*app, "--interval", o->interval, "seconds between two looks", 0.1, 3600);
     app->add_flag("--once", o->once, "print one look as text, after one interval, and end");
     app->footer(
         "Keys: 1 overview, 2 plugins, Tab the other page, s swap, e set, arrows scroll, q quit.\n"
@@ -68,18 +71,7 @@ void add_top_command(Commands& commands) {
         "  patchbay top\n"
         "  patchbay top --admin ./admin.sock --interval 0.5\n"
         "  patchbay top --metrics 127.0.0.1:8000 --once");
-    app->callback([&commands, o] {
-        check(o->engine);
-        if (!o->metrics.empty() && !o->engine.address.empty())
-            throw CLI::ValidationError("--metrics and --admin exclude each other");
-        if (const auto address = metrics_address(o->metrics); !o->metrics.empty() && !address)
-            throw CLI::ValidationError(address.error());
-        commands.chosen = [o] {
-            const Result<> done = show(*o);
-            if (!done) print_faults("patchbay top", done.error());
-            return done ? kOk : kFailed;
-        };
-    });
+    set_action(commands, app, o, {.run = show, .check = check_usage});
 }
 
 }  // namespace patchbay::cli

@@ -13,7 +13,6 @@
 #include "base/printable.hpp"
 #include "base/temporary_folder.hpp"
 #include "cli/flag_checks.hpp"
-#include "cli/print_error.hpp"
 #include "cli/print_table.hpp"
 #include "cli/report_command.hpp"
 #include "experiment/conclusion.hpp"
@@ -161,11 +160,7 @@ void add_workload_command(Commands& commands) {
         ->check(within(1e-6, 1e3));
     describe->add_option("--plot", o->plot, "make a picture too: a file that ends in .svg, .png or .pdf");
     describe->add_flag("--json", o->json, "print JSON, with every quantile");
-    describe->callback([&commands, o] {
-        commands.chosen = [o] {
-            return exit_code("patchbay workload describe", in_one_line(describe_file(*o)), print_error);
-        };
-    });
+    set_action(commands, describe, o, {describe_file, print_error});
 }
 
 }  // namespace patchbay::cli

@@ -1,4 +1,4 @@
-#include "cli/usage_fault.hpp"
+#include "cli/command.hpp"
 
 #include <cctype>
 #include <vector>
@@ -37,12 +37,13 @@ std::string unknown_word(const CLI::App& app, const std::string& word) {
 
 }  // namespace
 
-std::string command_name(const CLI::App& program) {
-    const CLI::App& last = innermost(program);
-    std::string name = last.get_name();
-    for (const CLI::App* up = last.get_parent(); up; up = up->get_parent()) name = up->get_name() + " " + name;
+std::string full_name(const CLI::App& app) {
+    std::string name = app.get_name();
+    for (const CLI::App* up = app.get_parent(); up; up = up->get_parent()) name = up->get_name() + " " + name;
     return name;
 }
+
+std::string command_name(const CLI::App& program) { return full_name(innermost(program)); }
 
 std::string usage_fault(const CLI::App& program, const CLI::ParseError& error) {
     const CLI::App& app = innermost(program);
