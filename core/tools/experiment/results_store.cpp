@@ -1,11 +1,9 @@
 #include "experiment/results_store.hpp"
 
-#include <sqlite3.h>
-
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <functional>
+
+#include "experiment/sqlite.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -86,62 +84,6 @@ DELETE FROM run WHERE end IN ('interrupted', 'running');
 DELETE FROM capacity_run WHERE end = 'interrupted';
 )";
 
-// What SQLite says, and what the system said to it: "disk I/O error (File too large)".
-std::string error_of(sqlite3* db) {
-    std::string text = sqlite3_errmsg(db);
-    const int code = sqlite3_errcode(db) & 0xFF, system = sqlite3_system_errno(db);
-    if ((code == SQLITE_IOERR || code == SQLITE_CANTOPEN) && system != 0)
-        text += std::string(" (") + std::strerror(system) + ")";
-    return text;
-}
-
-// A statement and its parameters in order; NaN is NULL, an empty optional text too.
-class Statement {
-  public:
-    Statement(sqlite3* db, const std::string& sql) : db_(db) {
-        if (sqlite3_prepare_v2(db, sql.c_str(), -1, &statement_, nullptr) != SQLITE_OK) statement_ = nullptr;
-    }
-    ~Statement() { sqlite3_finalize(statement_); }
-    Statement(const Statement&) = delete;
-    Statement& operator=(const Statement&) = delete;
-
-    Statement& integer(uint64_t v) {
-        sqlite3_bind_int64(statement_, ++bound_, static_cast<sqlite3_int64>(v));
-        return *this;
-    }
-    Statement& real(double v) {
-        if (std::isnan(v)) sqlite3_bind_null(statement_, ++bound_);
-        else sqlite3_bind_double(statement_, ++bound_, v);
-        return *this;
-    }
-    Statement& text(std::string_view v) {
-        sqlite3_bind_text(statement_, ++bound_, v.data(), static_cast<int>(v.size()), SQLITE_TRANSIENT);
-        return *this;
-    }
-    template <class T>
-    Statement& blob(const std::vector<T>& v) { // little-endian, as every machine that this runs on
-        const void* bytes = v.empty() ? "" : static_cast<const void*>(v.data());
-        sqlite3_bind_blob64(statement_, ++bound_, bytes, v.size() * sizeof(T), SQLITE_TRANSIENT);
-        return *this;
-    }
-    Statement& null() {
-        sqlite3_bind_null(statement_, ++bound_);
-        return *this;
-    }
-    Result<> run() {
-        const bool done = statement_ && sqlite3_step(statement_) == SQLITE_DONE;
-        sqlite3_reset(statement_);
-        bound_ = 0;
-        if (!done) return fail(error_of(db_));
-        return {};
-    }
-
-  private:
-    sqlite3* db_;
-    sqlite3_stmt* statement_ = nullptr;
-    int bound_ = 0;
-};
-
 std::string insert_into(const char* table, int columns) {
     std::string sql = std::string("INSERT INTO ") + table + " VALUES(";
     for (int i = 0; i < columns; ++i) sql += i ? ",?" : "?";
@@ -172,60 +114,51 @@ std::string text_of(const std::vector<std::string>& faults) {
     return out;
 }
 
-void bind(Statement& s, const std::optional<CpuUse>& use) {
-    s.real(use ? use->steal : kNoValue).real(use ? use->others : kNoValue);
-    s.real(use ? use->load_average : kNoValue).real(use && use->mhz ? *use->mhz : kNoValue);
+// steal, others, load average and clock
+std::array<double, 4> numbers_of(const std::optional<CpuUse>& use) {
+    if (!use) return {kNoValue, kNoValue, kNoValue, kNoValue};
+    return {use->steal, use->others, use->load_average, use->mhz.value_or(kNoValue)};
+}
+
+template <class T>
+std::optional<T> only_if(bool condition, T value) {
+    return condition ? std::optional<T>(std::move(value)) : std::nullopt;
 }
 
 Result<> insert_request(Statement& s, uint64_t run, size_t number, const RequestRecord& r) {
-    s.integer(run).integer(number).integer(r.arrival_ns);
-    const bool ran = r.first_scheduled_ns > 0 || !r.token_ns.empty();
-    ran ? s.integer(r.first_scheduled_ns) : s.null();
-    r.token_ns.empty() ? s.null() : s.integer(r.token_ns.front());
-    r.finish_ns > 0 ? s.integer(r.finish_ns) : s.null();
-    s.integer(r.prompt_tokens).integer(r.output_tokens()).integer(r.cached_tokens).integer(r.preemptions);
-    s.text(engine::name_of(r.finish)).text(r.error).blob(r.token_ns).blob(r.output);
-    s.integer(r.tenant).integer(static_cast<uint64_t>(r.priority));
-    r.deadline_ns > 0 ? s.integer(r.deadline_ns) : s.null();
-    s.text(r.label).integer(1);
-    r.others.empty() ? s.null() : s.blob(concatenated(r.others));
-    return s.run();
+    const bool has_tokens = !r.token_ns.empty();
+    return s.run(run, number, r.arrival_ns, only_if(r.first_scheduled_ns > 0 || has_tokens, r.first_scheduled_ns),
+                 only_if(has_tokens, has_tokens ? r.token_ns.front() : 0), only_if(r.finish_ns > 0, r.finish_ns),
+                 r.prompt_tokens, r.output_tokens(), r.cached_tokens, r.preemptions, engine::name_of(r.finish), r.error,
+                 r.token_ns, r.output, r.tenant, r.priority, only_if(r.deadline_ns > 0, r.deadline_ns), r.label, 1,
+                 only_if(!r.others.empty(), concatenated(r.others)));
 }
 
 Result<> insert_step(Statement& s, uint64_t run, const engine::StepReport& r) {
     const engine::ScheduledWork& work = r.work;
     const engine::CallReport& calls = r.calls;
-    s.integer(run).integer(r.step).integer(r.start_ns).integer(r.end_ns);
-    for (const uint64_t phase : r.phase_ns) s.integer(phase);
-    for (const uint32_t v : {work.scheduled_seqs, work.scheduled_tokens, work.prefill_tokens, work.decode_tokens,
-                             work.sampled_tokens, work.admitted, work.finished, work.trimmed,
-                             r.queues.running_requests, r.queues.waiting_requests})
-        s.integer(v);
-    s.integer(r.queues.waiting_tokens).integer(r.queues.oldest_wait_ns);
-    s.integer(r.preemption.preemptions).integer(r.preemption.preempted_tokens);
-    s.integer(r.kv.total_pages).integer(r.kv.used_pages).integer(r.kv.cached_pages);
-    s.integer(r.kv.prefix_query_tokens).integer(r.kv.prefix_hit_tokens).integer(r.kv.evicted_pages);
-    s.integer(r.drafts.drafted_tokens).integer(r.drafts.accepted_tokens);
-    s.integer(r.kv.token_slots).integer(r.kv.empty_slots);
-    s.integer(calls.plan_ns).integer(calls.sample_ns).integer(calls.propose_ns);
-    s.integer(calls.kv_update_ns + calls.kv_choose_ns);
-    s.integer(calls.forward.model_forward);
-    s.integer(calls.forward.attention_plan + calls.forward.attention_append + calls.forward.attention_run);
-    s.integer(calls.forward.device_begin + calls.forward.device_launch + calls.forward.device_end);
-    s.integer(calls.sampler_faults).integer(calls.plan_faults).integer(calls.proposer_faults);
-    s.integer(calls.kv_policy_faults);
-    s.integer(r.graph.replayed).text(r.graph.miss).integer(r.graph.size).integer(r.graph.padded_tokens);
-    return s.run();
+    const runner::CallTimes& forward = calls.forward;
+    return s.run(run, r.step, r.start_ns, r.end_ns, r.phase_ns,
+                 work.scheduled_seqs, work.scheduled_tokens, work.prefill_tokens, work.decode_tokens,
+                 work.sampled_tokens, work.admitted, work.finished, work.trimmed,
+                 r.queues.running_requests, r.queues.waiting_requests, r.queues.waiting_tokens, r.queues.oldest_wait_ns,
+                 r.preemption.preemptions, r.preemption.preempted_tokens,
+                 r.kv.total_pages, r.kv.used_pages, r.kv.cached_pages, r.kv.prefix_query_tokens,
+                 r.kv.prefix_hit_tokens, r.kv.evicted_pages, r.drafts.drafted_tokens, r.drafts.accepted_tokens,
+                 r.kv.token_slots, r.kv.empty_slots,
+                 calls.plan_ns, calls.sample_ns, calls.propose_ns, calls.kv_update_ns + calls.kv_choose_ns,
+                 forward.model_forward, forward.attention_plan + forward.attention_append + forward.attention_run,
+                 forward.device_begin + forward.device_launch + forward.device_end,
+                 calls.sampler_faults, calls.plan_faults, calls.proposer_faults, calls.kv_policy_faults,
+                 r.graph.replayed, r.graph.miss, r.graph.size, r.graph.padded_tokens);
 }
 
 Result<> insert_swap(Statement& s, uint64_t run, size_t number, const SwapOutcome& swap) {
     const host::SwapRecord& r = swap.record;
-    s.integer(run).integer(number).text(swap.task).text(r.kind);
-    for (const host::Identity* p : {&r.from, &r.to}) s.text(p->name).text(p->version).text(p->sha256);
-    s.text(host::name_of(r.state)).text(r.phase).text(r.reason);
-    for (const uint64_t v : {r.step, r.time_ns, r.pause_ns}) r.step > 0 ? s.integer(v) : s.null();
-    r.end_step > 0 ? s.integer(r.end_step) : s.null();
-    return s.run();
+    const bool began = r.step > 0;
+    return s.run(run, number, swap.task, r.kind, r.from.name, r.from.version, r.from.sha256, r.to.name, r.to.version,
+                 r.to.sha256, host::name_of(r.state), r.phase, r.reason, only_if(began, r.step),
+                 only_if(began, r.time_ns), only_if(began, r.pause_ns), only_if(r.end_step > 0, r.end_step));
 }
 
 }  // namespace
@@ -283,28 +216,23 @@ Result<ResultsStore> ResultsStore::resume(const std::filesystem::path& file) {
 Result<> ResultsStore::add_experiment(const ExperimentRow& e, const std::vector<VariantRow>& variants) {
     return db_->transaction([&]() -> Result<> {
         Statement s(db_->handle, insert_into("experiment", 29));
-        s.text(e.name).text(e.question).text(e.spec_file).text(e.spec_yaml);
-        s.text(e.command).text(e.started).text("running");
-        s.text(std::to_string(e.seed)).integer(e.repeats).integer(e.warmup_requests);
-        s.text(e.baseline).null().null().null();
-        s.text(e.workload_yaml);
-        for (const auto& bound : {e.slo.ttft_ms, e.slo.tpot_ms, e.slo.e2e_ms}) s.real(bound.value_or(kNoValue));
-        s.text(e.version).text(e.machine.build).text(e.built_from.commit).text(e.machine.cpu);
-        s.integer(e.machine.cores).integer(e.machine.memory_bytes).text(e.machine.os).text(e.machine.kernel);
-        s.integer(e.built_from.has_changes).text(e.machine.program_sha256);
-        PB_CHECK(s.real(e.capacity_share.value_or(kNoValue)).run());
+        const std::nullopt_t winner = std::nullopt, conclusion = std::nullopt, counted = std::nullopt; // until its end
+        PB_CHECK(s.run(e.name, e.question, e.spec_file, e.spec_yaml, e.command, e.started, "running",
+                       std::to_string(e.seed), e.repeats, e.warmup_requests, e.baseline, winner, conclusion, counted,
+                       e.workload_yaml, e.slo.ttft_ms, e.slo.tpot_ms, e.slo.e2e_ms, e.version, e.machine.build,
+                       e.built_from.commit, e.machine.cpu, e.machine.cores, e.machine.memory_bytes, e.machine.os,
+                       e.machine.kernel, e.built_from.has_changes, e.machine.program_sha256, e.capacity_share));
         Statement i(db_->handle, insert_into("input", 2));
-        for (const InputFile& file : e.inputs) PB_CHECK(i.text(file.path).text(file.sha256).run());
+        for (const InputFile& file : e.inputs) PB_CHECK(i.run(file.path, file.sha256));
         Statement v(db_->handle, insert_into("variant", 7)), d(db_->handle, insert_into("difference", 5));
         Statement f(db_->handle, insert_into("factor", 3));
         for (size_t number = 0; number < variants.size(); ++number) {
             const VariantRow& row = variants[number];
-            v.integer(number).text(row.name).integer(row.name == e.baseline);
-            v.text(row.patch_yaml).text(row.effective_yaml);
-            PB_CHECK(v.text(row.facts_json).text(row.plugins_json).run());
-            for (const auto& [path, value] : row.factors) PB_CHECK(f.integer(number).text(path).text(value).run());
+            PB_CHECK(v.run(number, row.name, row.name == e.baseline, row.patch_yaml, row.effective_yaml, row.facts_json,
+                           row.plugins_json));
+            for (const auto& [path, value] : row.factors) PB_CHECK(f.run(number, path, value));
             for (const ConfigDifference& c : row.differences)
-                PB_CHECK(d.integer(number).text(c.path).text(c.baseline).text(c.value).integer(c.declared).run());
+                PB_CHECK(d.run(number, c.path, c.baseline, c.value, c.declared));
         }
         return {};
     });
@@ -317,8 +245,7 @@ Result<uint64_t> ResultsStore::begin_run(const RunRecord& run, uint64_t seed) {
         Statement s(db_->handle,
                     "INSERT INTO run(id, variant_id, repeat, position, attempt, seed, started, end, valid, superseded) "
                     "VALUES(?, ?, ?, ?, ?, ?, ?, 'running', 0, 0)");
-        s.integer(id).integer(run.variant).integer(run.repeat).integer(run.position).integer(run.attempt);
-        return s.text(std::to_string(seed)).text(run.started).run();
+        return s.run(id, run.variant, run.repeat, run.position, run.attempt, std::to_string(seed), run.started);
     }));
     return id;
 }
@@ -338,19 +265,17 @@ Result<> ResultsStore::end_run(uint64_t id, const RunRecord& run, const RunSumma
         Statement s(db_->handle, "UPDATE run SET started = ?, duration_ns = ?, end = ?, valid = ?, reason = ?, "
                                  "steal_share = ?, others_share = ?, load_average = ?, "
                                  "mhz = ? WHERE id = ?");
-        s.text(run.started).integer(run.duration_ns).text(word_of(run.end)).integer(run.valid());
-        s.text(text_of(run.faults));
-        bind(s, run.cpu_use);
-        PB_CHECK(s.integer(id).run());
+        PB_CHECK(s.run(run.started, run.duration_ns, word_of(run.end), run.valid(), text_of(run.faults),
+                       numbers_of(run.cpu_use), id));
         if (counted) {
             Statement c(db_->handle, "UPDATE request SET counted = arrival_ns BETWEEN ? AND ? WHERE run_id = ?");
-            PB_CHECK(c.integer(counted->from_ns).integer(counted->until_ns).integer(id).run());
+            PB_CHECK(c.run(counted->from_ns, counted->until_ns, id));
         }
         Statement m(db_->handle, insert_into("run_metric", 3));
         for (size_t i = 0; i < summary.metrics.size(); ++i)
             if (!std::isnan(summary.metrics[i]))
-                PB_CHECK(m.integer(id).text(metric_infos()[i].name).real(summary.metrics[i]).run());
-        for (const NamedNumber& n : summary.of_plugins) PB_CHECK(m.integer(id).text(n.name).real(n.value).run());
+                PB_CHECK(m.run(id, metric_infos()[i].name, summary.metrics[i]));
+        for (const NamedNumber& n : summary.of_plugins) PB_CHECK(m.run(id, n.name, n.value));
         Statement swap(db_->handle, insert_into("swap", 17));
         for (size_t i = 0; i < run.swaps.size(); ++i) PB_CHECK(insert_swap(swap, id, i, run.swaps[i]));
         return {};
@@ -363,29 +288,30 @@ Result<> ResultsStore::supersede(const RunSummary& run) {
         Statement s(db_->handle,
                     "UPDATE " + table + " SET superseded = 1, valid = 0, reason = ? "
                                         "WHERE position = ? AND attempt = ?");
-        return s.text(text_of(run.faults)).integer(run.position).integer(run.attempt).run();
+        return s.run(text_of(run.faults), run.position, run.attempt);
     });
 }
 
 Result<> ResultsStore::add_capacity_run(const RunRecord& run, const RunSummary& summary, bool kept) {
     return db_->transaction([&]() -> Result<> {
         Statement s(db_->handle, insert_into("capacity_run", 17));
-        s.integer(run.variant).integer(run.repeat).integer(run.position).integer(run.attempt);
-        s.real(run.rate.value_or(kNoValue)).real(summary.objective.value_or(kNoValue)).integer(kept).text(run.started);
-        s.integer(run.duration_ns).text(word_of(run.end)).integer(run.valid()).integer(0).text(text_of(run.faults));
-        bind(s, run.cpu_use);
-        return s.run();
+        return s.run(run.variant, run.repeat, run.position, run.attempt, run.rate, summary.objective, kept, run.started,
+                     run.duration_ns, word_of(run.end), run.valid(), 0, text_of(run.faults), numbers_of(run.cpu_use));
     });
 }
 
 Result<> ResultsStore::set_repeats(uint32_t repeats) {
     return db_->transaction([&]() -> Result<> {
         Statement s(db_->handle, "UPDATE experiment SET repeats = ?");
-        return s.integer(repeats).run();
+        return s.run(repeats);
     });
 }
 
 namespace {
+
+std::optional<std::string_view> scale_of(const Difference& d) {
+    return only_if<std::string_view>(!std::isnan(d.value), d.is_ratio ? "ratio" : "difference");
+}
 
 Result<> insert_metrics(sqlite3* db, const Conclusion& conclusion) {
     Statement m(db, insert_into("metric", 16));
@@ -396,15 +322,11 @@ Result<> insert_metrics(sqlite3* db, const Conclusion& conclusion) {
         for (size_t i = 0; i < r.metrics.size(); ++i) {
             Difference d{.verdict = Verdict::kBaseline};
             if (compared) d = r.comparison.metrics[i];
-            m.integer(v).integer(i).text(infos[i].name).text(infos[i].label).text(infos[i].unit);
-            m.text(word_of(infos[i].better));
-            const auto rank = std::find(conclusion.primary.begin(), conclusion.primary.end(), i);
-            if (rank == conclusion.primary.end()) m.null();
-            else m.integer(static_cast<uint64_t>(rank - conclusion.primary.begin()) + 1);
-            m.real(r.metrics[i]).real(d.value).real(d.low).real(d.high).text(experiment::word_of(d.verdict));
-            if (std::isnan(d.value)) m.null();
-            else m.text(d.is_ratio ? "ratio" : "difference");
-            PB_CHECK(m.real(d.p).real(d.corrected).real(d.detectable).run());
+            const auto rank = std::ranges::find(conclusion.primary, i);
+            PB_CHECK(m.run(v, i, infos[i].name, infos[i].label, infos[i].unit, word_of(infos[i].better),
+                           only_if(rank != conclusion.primary.end(), rank - conclusion.primary.begin() + 1),
+                           r.metrics[i], d.value, d.low, d.high, experiment::word_of(d.verdict), scale_of(d), d.p,
+                           d.corrected, d.detectable));
         }
     }
     return {};
@@ -420,12 +342,9 @@ Result<> insert_classes(sqlite3* db, const Conclusion& conclusion) {
                 if (std::isnan(c.results[v].metrics[i])) continue;
                 Difference d;
                 if (!c.results[v].comparison.metrics.empty()) d = c.results[v].comparison.metrics[i];
-                s.integer(v).text(c.by).text(c.name).integer(k).integer(c.requests[v]).integer(i);
-                s.text(infos[i].name).text(infos[i].label).text(infos[i].unit).text(word_of(infos[i].better));
-                s.real(c.results[v].metrics[i]).real(d.value).real(d.low).real(d.high);
-                if (std::isnan(d.value)) s.null();
-                else s.text(d.is_ratio ? "ratio" : "difference");
-                PB_CHECK(s.run());
+                PB_CHECK(s.run(v, c.by, c.name, k, c.requests[v], i, infos[i].name, infos[i].label, infos[i].unit,
+                               word_of(infos[i].better), c.results[v].metrics[i], d.value, d.low, d.high,
+                               scale_of(d)));
             }
     }
     return {};
@@ -435,8 +354,8 @@ Result<> insert_quality(sqlite3* db, const std::vector<QualityResult>& quality) 
     Statement s(db, insert_into("quality", 10));
     for (size_t v = 0; v < quality.size(); ++v) {
         const QualityResult& q = quality[v];
-        s.integer(v).integer(q.predicted).real(q.perplexity).real(q.ratio).real(q.interval.low).real(q.interval.high);
-        PB_CHECK(s.real(q.same_choice).integer(q.outputs).real(q.same_outputs).real(q.same_tokens).run());
+        PB_CHECK(s.run(v, q.predicted, q.perplexity, q.ratio, q.interval.low, q.interval.high, q.same_choice, q.outputs,
+                       q.same_outputs, q.same_tokens));
     }
     return {};
 }
@@ -446,17 +365,16 @@ Result<> insert_quality(sqlite3* db, const std::vector<QualityResult>& quality) 
 Result<> ResultsStore::finish(const Conclusion& conclusion, const std::string& end) {
     const auto write = [&]() -> Result<> {
         Statement e(db_->handle, "UPDATE experiment SET winner = ?, conclusion = ?, counted = ?, end = ?");
-        PB_CHECK(e.text(conclusion.winner).text(conclusion.sentence).text(conclusion.counted).text(end).run());
+        PB_CHECK(e.run(conclusion.winner, conclusion.sentence, conclusion.counted, end));
         Statement n(db_->handle, insert_into("notice", 1)), c(db_->handle, insert_into("comparison", 5));
-        for (const std::string& notice : conclusion.notices) PB_CHECK(n.text(notice).run());
+        for (const std::string& notice : conclusion.notices) PB_CHECK(n.run(notice));
         PB_CHECK(insert_metrics(db_->handle, conclusion));
         PB_CHECK(insert_classes(db_->handle, conclusion));
         PB_CHECK(insert_quality(db_->handle, conclusion.quality));
         for (size_t v = 0; v < conclusion.results.size(); ++v) {
             const Comparison& compared = conclusion.results[v].comparison;
             if (compared.metrics.empty()) continue;
-            c.integer(v).integer(compared.pairs).integer(compared.repeats);
-            PB_CHECK(c.integer(compared.independent).real(compared.same_output).run());
+            PB_CHECK(c.run(v, compared.pairs, compared.repeats, compared.independent, compared.same_output));
         }
         return {};
     };
