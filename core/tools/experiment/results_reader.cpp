@@ -51,14 +51,15 @@ std::vector<VariantResult> without_values(const StoredExperiment& e, size_t metr
 
 void read_metrics(const SqliteFile& db, StoredExperiment& e) {
     MetricList& list = e.conclusion.list;
-    Query named(db.get(), "SELECT DISTINCT name FROM metric ORDER BY position"); // plugins' metrics are those of this one
+    // Plugins' metrics are those of this one.
+    Query named(db.get(), "SELECT DISTINCT name FROM metric ORDER BY position");
     while (named.next())
         if (const auto name = named.read<std::string>(); !metric_named(name, list)) list.push_back(plugin_metric(name));
     std::vector<std::pair<uint64_t, size_t>> ranked;
     std::vector<VariantResult> results = without_values(e, list.size());
     bool any = false;
     Query rows(db.get(), "SELECT variant_id, name, primary_rank, value, difference, low, high, verdict, scale, p, "
-                  "p_corrected, detectable FROM metric");
+                         "p_corrected, detectable FROM metric");
     while (rows.next()) {
         size_t v = 0;
         std::string name, verdict, scale;
@@ -91,8 +92,8 @@ void read_metrics(const SqliteFile& db, StoredExperiment& e) {
 
 void read_classes(const SqliteFile& db, StoredExperiment& e) {
     const size_t metrics = e.conclusion.list.size();
-    Query rows(db.get(), "SELECT variant_id, kind, class, class_position, requests, name, value, difference, low, high, "
-                   "scale FROM by_class ORDER BY class_position");
+    Query rows(db.get(), "SELECT variant_id, kind, class, class_position, requests, name, value, difference, low, "
+                         "high, scale FROM by_class ORDER BY class_position");
     auto& classes = e.conclusion.classes;
     for (uint64_t last = 0; rows.next();) {
         size_t v = 0;
@@ -117,7 +118,7 @@ void read_classes(const SqliteFile& db, StoredExperiment& e) {
 
 void read_quality(const SqliteFile& db, StoredExperiment& e) {
     Query rows(db.get(), "SELECT predicted_tokens, perplexity, ratio, low, high, same_choice, outputs, same_outputs, "
-                   "same_tokens FROM quality ORDER BY variant_id");
+                         "same_tokens FROM quality ORDER BY variant_id");
     while (rows.next()) {
         QualityResult& q = e.conclusion.quality.emplace_back();
         rows.read(q.predicted, q.perplexity, q.ratio, q.interval.low, q.interval.high, q.same_choice, q.outputs,
@@ -210,12 +211,13 @@ Result<StoredExperiment> read_experiment(const std::filesystem::path& file) {
     PB_TRY(const SqliteFile db, open(file));
     StoredExperiment e;
     Query info(db.get(), "SELECT name, question, started, end, seed, version, cpu, workload_yaml, repeats, winner, "
-                   "conclusion, counted FROM experiment");
+                         "conclusion, counted FROM experiment");
     if (!info.next()) return invalid(file.string() + " holds no experiment: it ended before the first run");
     info.read(e.name, e.question, e.started, e.end, e.seed, e.version, e.cpu, e.workload_yaml, e.repeats,
               e.conclusion.winner, e.conclusion.sentence, e.conclusion.counted);
     e.workload_yaml = without_origins(e.workload_yaml);
-    Query variants(db.get(), "SELECT name, is_baseline, effective_yaml, facts_json, plugins_json FROM variant ORDER BY id");
+    Query variants(db.get(), "SELECT name, is_baseline, effective_yaml, facts_json, plugins_json FROM variant "
+                             "ORDER BY id");
     while (variants.next()) {
         std::string name, yaml, facts, plugins;
         bool is_baseline = false;
@@ -224,8 +226,8 @@ Result<StoredExperiment> read_experiment(const std::filesystem::path& file) {
         e.variants.push_back(name);
         e.settings.push_back(settings_of(yaml, facts, plugins));
     }
-    Query runs(db.get(), "SELECT coalesce(sum(NOT superseded), 0), coalesce(sum(valid), 0), coalesce(sum(superseded), 0) "
-                   "FROM run");
+    Query runs(db.get(), "SELECT coalesce(sum(NOT superseded), 0), coalesce(sum(valid), 0), "
+                         "coalesce(sum(superseded), 0) FROM run");
     if (runs.next()) runs.read(e.runs, e.valid_runs, e.superseded_runs);
     Query program(db.get(), "SELECT substr(git_commit, 1, 12) || ' ' || substr(program_sha256, 1, 12) FROM experiment");
     if (program.next()) program.read(e.program); // version 5 of the tables does not have it
