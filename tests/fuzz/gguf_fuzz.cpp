@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/utf8.hpp"
-#include "weights/block_codes.hpp"
+#include "weights/code_sources.hpp"
 #include "weights/gguf_tokenizer.hpp"
 
 namespace {

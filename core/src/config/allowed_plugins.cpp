@@ -1,4 +1,4 @@
-#include "config/allowed_plugins.hpp"
+#include "config/load_parts.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "config/cross_checks.hpp"
+#include "config/load_parts.hpp"
 
 #include <algorithm>
 #include <bit>

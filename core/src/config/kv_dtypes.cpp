@@ -1,4 +1,4 @@
-#include "config/kv_dtypes.hpp"
+#include "config/load_parts.hpp"
 
 #include <algorithm>
 

@@ -6,9 +6,7 @@
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
 #include "base/suggest.hpp"
-#include "config/kv_dtypes.hpp"
-#include "config/allowed_plugins.hpp"
-#include "config/cross_checks.hpp"
+#include "config/load_parts.hpp"
 #include "config/plugin_slot.hpp"
 #include "config/slots.hpp"
 

@@ -4,7 +4,6 @@
 #include <thread>
 
 #include "base/printable.hpp"
-#include "weights/single_value.hpp"
 #include "weights/stored_head.hpp"
 
 namespace patchbay::execution {

@@ -1,15 +1,38 @@
 // All connections of rank 0: to the ranks that joined, and to those that may join. One thread at a time.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
-#include "parallel/peer.hpp"
+#include "parallel/connection.hpp"
+#include "parallel/hello.hpp"
 
 namespace patchbay::parallel {
+
+// One connection of rank 0: to another rank, or to a process that has not said yet which rank it is.
+struct Peer {
+    explicit Peer(Socket socket) : connection(std::move(socket)) {}
+
+    Connection connection;
+    RankInfo info;
+    int child = 0;              // 0, or a child to wait for
+    Socket process;             // becomes readable when the child ends
+    bool joined = false, closed = false;
+    uint64_t since_ns = 0;      // when it connected
+    uint64_t heard_ns = 0;      // time of its last message
+    uint64_t last_step = 0;     // the last step that it finished
+    bool ended = false;         // has finished the session
+    std::deque<std::string> replies;
+    struct Question {           // a read of the store that waits for its value
+        uint64_t number;
+        std::string key;
+    };
+    std::vector<Question> questions;
+};
 
 struct Member { // a rank that is expected to join
     Socket socket;

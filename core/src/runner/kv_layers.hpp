@@ -11,9 +11,17 @@
 #include "kv/groups.hpp"
 #include "patchbay/abi/model.h"
 #include "runner/attention_binding.hpp"
-#include "runner/layer_kv.hpp"
 
 namespace patchbay::runner {
+
+struct KvForm { // what a page of tokens holds
+    uint32_t block_size;
+    pb_dtype activation_dtype;
+    std::vector<pb_dtype> kv_dtypes; // by layer
+    std::string device; // the device plugin's name
+    bool simulated = false; // it computes nothing
+    uint32_t max_seqs = 0, max_tokens = 0, max_seq_len = 0; // of a batch, as in pb_attention_spec
+};
 
 class KvLayers {
   public:

@@ -3,15 +3,26 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "serve/api_keys.hpp"
 #include "serve/http_server.hpp"
 #include "serve/serve_metrics.hpp"
 
 namespace patchbay::serve {
+
+class ApiKeys { // of which a request must bring one
+  public:
+    explicit ApiKeys(std::vector<std::string> keys) : keys_(std::move(keys)) {} // none: no key is needed
+
+    // The number of the key in "Authorization: Bearer KEY", 0 where none is needed; nothing: it brings no valid one.
+    std::optional<uint32_t> find(const HttpRequest&) const;
+
+  private:
+    const std::vector<std::string> keys_;
+};
 
 struct Route {
     const char *method, *path; // a path that ends in '*' stands for all that begin with it

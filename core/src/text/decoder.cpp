@@ -7,7 +7,6 @@
 #include "text/byte_alphabet.hpp"
 #include "text/characters.hpp"
 #include "text/json_fields.hpp"
-#include "text/pattern_json.hpp"
 #include "text/utf8.hpp"
 #include "text/vocabulary.hpp"
 

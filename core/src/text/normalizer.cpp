@@ -8,7 +8,6 @@
 #include "base/refusals.hpp"
 #include "text/characters.hpp"
 #include "text/json_fields.hpp"
-#include "text/pattern_json.hpp"
 #include "text/vocabulary.hpp"
 
 namespace patchbay::text {
@@ -57,9 +56,7 @@ Result<Normalizer::Step> Normalizer::read_step(const json& part, const std::stri
     if (type == "Replace") {
         PB_TRY(auto pattern, read_pattern(part, type));
         PB_TRY(const std::string content, needed_text(part, "content"));
-        if (auto* text = std::get_if<std::string>(&pattern))
-            return Step(Replace{Splitter(std::move(*text), Behavior::kIsolated), content});
-        return Step(Replace{Splitter(std::get<Regex>(std::move(pattern)), Behavior::kIsolated), content});
+        return Step(Replace{Splitter(std::move(pattern), Behavior::kIsolated), content});
     }
     if (type == "Precompiled") {
         PB_TRY(const std::string blob, needed_text(part, "precompiled_charsmap"));

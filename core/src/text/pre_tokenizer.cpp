@@ -7,7 +7,7 @@
 #include "text/characters.hpp"
 #include "text/json_fields.hpp"
 #include "text/known_patterns.hpp"
-#include "text/pattern_json.hpp"
+#include "text/vocabulary.hpp"
 
 namespace patchbay::text {
 namespace {
@@ -39,9 +39,7 @@ Result<Splitter> read_splitter(const json& part, const std::string& type) {
         PB_TRY(const Behavior behavior, read_behavior(part, std::nullopt));
         PB_TRY(auto pattern, read_pattern(part, type));
         PB_TRY(const bool invert, flag(part, "invert", false));
-        const Takes takes = invert ? Takes::kGaps : Takes::kMatches;
-        if (auto* text = std::get_if<std::string>(&pattern)) return Splitter(std::move(*text), behavior, takes);
-        return Splitter(std::get<Regex>(std::move(pattern)), behavior, takes);
+        return Splitter(std::move(pattern), behavior, invert ? Takes::kGaps : Takes::kMatches);
     }
     if (type == "Digits") {
         PB_TRY(const bool individual, flag(part, "individual_digits", false));
@@ -67,6 +65,24 @@ Result<Splitter> read_splitter(const json& part, const std::string& type) {
 }
 
 }  // namespace
+
+Result<Splitter::What> read_pattern(const json& part, const std::string& type) {
+    const json& pattern = member(part, "pattern");
+    if (!pattern.is_object()) return invalid(type + " has no 'pattern'");
+    if (const auto& text = member(pattern, "String"); text.is_string()) {
+        if (text.get_ref<const std::string&>().empty())
+            return unsupported(type + ": an empty 'String' is not supported");
+        if (text.get_ref<const std::string&>().size() > kMaxTokenBytes)
+            return unsupported(type + ": a 'String' of more than " + std::to_string(kMaxTokenBytes) +
+                               " bytes is not supported");
+        return Splitter::What(text.get<std::string>());
+    }
+    if (const auto& text = member(pattern, "Regex"); text.is_string()) {
+        PB_TRY(Regex regex, Regex::compile(text.get<std::string>()));
+        return Splitter::What(std::move(regex));
+    }
+    return invalid(type + ": 'pattern' has neither 'Regex' nor 'String'");
+}
 
 Result<PrefixScheme> read_prefix_scheme(const json& part) {
     PB_TRY(const bool prefix, flag(part, "add_prefix_space", true)); // the older way to say it

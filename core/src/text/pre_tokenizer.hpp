@@ -57,6 +57,8 @@ class PreTokenizer {
     bool byte_level_ = false; // after ByteLevel: only steps that split may follow
 };
 
+// The `pattern` of Split and Replace, {"String": "…"} or {"Regex": "…"}; type: of the part, for errors.
+Result<Splitter::What> read_pattern(const nlohmann::json& part, const std::string& type);
 // Metaspace's, which its decoder has too.
 Result<PrefixScheme> read_prefix_scheme(const nlohmann::json&);
 Result<std::string> read_replacement(const nlohmann::json&);

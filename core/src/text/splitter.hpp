@@ -16,8 +16,9 @@ enum class Takes { kMatches, kGaps /* `invert`: what lies between matches counts
 class Splitter {
   public:
     using IsOne = bool (*)(char32_t);
-    // A text that is looked for as it is; each character of a class; or a pattern.
-    Splitter(std::variant<std::string, IsOne, Regex> what, Behavior behavior, Takes takes = Takes::kMatches)
+    // A text that is looked for as it is, not empty; each character of a class; or a pattern.
+    using What = std::variant<std::string, IsOne, Regex>;
+    Splitter(What what, Behavior behavior, Takes takes = Takes::kMatches)
         : what_(std::move(what)), behavior_(behavior), takes_(takes) {}
 
     struct Scratch { // of one thread
@@ -31,7 +32,7 @@ class Splitter {
     void find_all(std::string_view text, Scratch&) const; // into its `matches`
 
   private:
-    std::variant<std::string, IsOne, Regex> what_; // the text is not empty
+    What what_;
     Behavior behavior_;
     Takes takes_;
 };

@@ -1,6 +1,6 @@
 #include "text/word_models.hpp"
 
-#include <algorithm>
+#include "base/utf8.hpp"
 
 namespace patchbay::text {
 
@@ -16,9 +16,7 @@ WordPiece::WordPiece(Parts parts) : unknown_(parts.unknown), max_characters_(par
 }
 
 void WordPiece::encode(std::string_view word, std::vector<TokenId>& out) const {
-    const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
-    const auto characters = word.size() - static_cast<size_t>(std::count_if(word.begin(), word.end(), continues));
-    if (characters > max_characters_) return out.push_back(unknown_);
+    if (count_characters(word) > max_characters_) return out.push_back(unknown_);
     const size_t begin = out.size();
     for (size_t at = 0; at < word.size();) {
         const PieceTrie::Match match = (at == 0 ? first_ : later_).longest(word.substr(at));

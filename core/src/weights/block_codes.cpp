@@ -1,4 +1,4 @@
-#include "weights/block_codes.hpp"
+#include "weights/code_sources.hpp"
 
 #include <algorithm>
 #include <array>

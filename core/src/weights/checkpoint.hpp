@@ -23,6 +23,9 @@ Result<FlatConfig> read_json_flat(const std::filesystem::path& file);
 Result<FlatConfig> flatten_json(std::string_view text, const std::string& where);
 // Of a folder, or of a GGUF file: the keys that its config.json would have.
 Result<FlatConfig> read_model_config(const std::filesystem::path& model);
+// The value of a key with a single value; none: missing or null. Refuses a list or map, and parents of another
+// type.
+Result<std::optional<std::string>> single_value(const FlatConfig&, const std::string& key);
 
 // Whether a model is named by a GGUF file, which holds its configuration, its tokenizer and its tensors.
 bool is_gguf(const std::filesystem::path&);

@@ -1,4 +1,4 @@
-#include "weights/fp8_codes.hpp"
+#include "weights/code_sources.hpp"
 
 #include <algorithm>
 #include <cmath>

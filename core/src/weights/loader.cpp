@@ -7,8 +7,7 @@
 
 #include "base/refusals.hpp"
 #include "patchbay/sdk/tensor.hpp"
-#include "weights/block_codes.hpp"
-#include "weights/fp8_codes.hpp"
+#include "weights/code_sources.hpp"
 #include "weights/rounded_codes.hpp"
 #include "weights/share.hpp"
 

@@ -3,6 +3,7 @@
 #include "base/flat_string.hpp"
 #include "base/json_file.hpp"
 #include "base/refusals.hpp"
+#include "patchbay/sdk/config_shape.hpp"
 #include "weights/checkpoint.hpp"
 #include "weights/gguf_model.hpp"
 
@@ -68,6 +69,15 @@ class Flattener final : public nlohmann::json_sax<nlohmann::json> {
 };
 
 }  // namespace
+
+Result<std::optional<std::string>> single_value(const FlatConfig& config, const std::string& key) {
+    for (const auto& [other, value] : config)
+        if (const std::string fault = shape_fault(key, other, value, "a single value"); !fault.empty())
+            return invalid(fault);
+    const auto at = config.find(key);
+    if (at == config.end() || at->second == "null") return std::optional<std::string>();
+    return std::optional(at->second);
+}
 
 Result<FlatConfig> flatten_json(std::string_view text, const std::string& where) {
     PB_TRY(nlohmann::json value, parse_json(text, where, kConfigLimits));

@@ -1,4 +1,4 @@
-#include "weights/mxfp4.hpp"
+#include "weights/code_sources.hpp"
 
 #include "base/refusals.hpp"
 #include "weights/mx_numbers.hpp"

@@ -4,7 +4,6 @@
 #include "base/refusals.hpp"
 #include "patchbay/sdk/config_shape.hpp"
 #include "weights/packed_linear.hpp"
-#include "weights/single_value.hpp"
 
 namespace patchbay::weights {
 namespace {

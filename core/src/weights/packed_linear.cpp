@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/refusals.hpp"
-#include "weights/mxfp4.hpp"
+#include "weights/code_sources.hpp"
 
 namespace patchbay::weights {
 namespace {

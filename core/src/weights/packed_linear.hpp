@@ -37,7 +37,8 @@ Result<std::shared_ptr<const BlockScales>> fp8_scales(const std::optional<Packed
 Result<std::optional<PackedFormat>> packed_format(const FlatConfig&);
 
 // A piece of the linear that is stored as `module`.qweight, .qzeros, .scales and, for kByGroup, .g_idx; of compressed-
-// tensors as .weight_packed (or .weight, of int8), .weight_scale and perhaps .weight_zero_point; of MXFP4: mxfp4.hpp.
+// tensors as .weight_packed (or .weight, of int8), .weight_scale and perhaps .weight_zero_point; of MXFP4 as
+// mxfp4_codes() says.
 Result<std::shared_ptr<const CodeSource>> packed_codes(const PackedFormat&, const Checkpoint&,
                                                        const std::string& module, const Piece&);
 

@@ -1,8 +1,24 @@
-#ifndef PATCHBAY_GLOO
-#include "no_communicator.hpp"
-#else
 #include "communicator.hpp"
 
+#include "patchbay/plugin.hpp"
+
+#ifndef PATCHBAY_GLOO // one rank only
+namespace patchbay {
+
+struct Communicator::Links {};
+
+Communicator::Communicator(const pb_group& group) : rank_(group.rank), size_(group.size) {
+    throw Error(PB_UNSUPPORTED, "this plugin was built without Gloo, so it cannot be one of " +
+                                    std::to_string(group.size) + " ranks (install libgloo-dev and build again)");
+}
+Communicator::~Communicator() = default;
+void Communicator::connect(const pb_group&) {}
+void Communicator::all_reduce(float*, int64_t) {}
+void Communicator::all_gather(float*, const float*, int64_t, int64_t) {}
+void Communicator::abort() noexcept {}
+
+}  // namespace patchbay
+#else
 #include <gloo/common/error.h>
 #include <gloo/context.h>
 #include <gloo/transport/context.h>
@@ -16,8 +32,6 @@
 #include <mutex>
 #include <string>
 #include <vector>
-
-#include "patchbay/plugin.hpp"
 
 namespace patchbay {
 namespace {

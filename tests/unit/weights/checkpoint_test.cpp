@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "unit/weights/safetensors_fixture.hpp"
-#include "weights/single_value.hpp"
 
 namespace patchbay::weights {
 namespace {

@@ -7,7 +7,7 @@
 #include "unit/weights/gguf_fixture.hpp"
 #include "unit/weights/safetensors_fixture.hpp"
 #include "unit/weights/weight_specs.hpp"
-#include "weights/block_codes.hpp"
+#include "weights/code_sources.hpp"
 #include "weights/gguf_model.hpp"
 #include "paths.hpp"
 

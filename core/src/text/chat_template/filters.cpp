@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "text/chat_template/builtins.hpp"
+#include "text/chat_template/formats.hpp"
 #include "text/chat_template/numbers.hpp"
 #include "text/chat_template/operators.hpp"
 #include "text/chat_template/ordering_filters.hpp"
-#include "text/chat_template/percent_format.hpp"
 #include "text/chat_template/strings.hpp"
 
 namespace patchbay::text::chat {

@@ -1,4 +1,4 @@
-#include "text/chat_template/format_spec.hpp"
+#include "text/chat_template/formats.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "text/chat_template/builtins.hpp"
-#include "text/chat_template/str_format.hpp"
+#include "text/chat_template/formats.hpp"
 #include "text/chat_template/strings.hpp"
 
 namespace patchbay::text::chat {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "text/chat_template/percent_format.hpp"
+#include "text/chat_template/formats.hpp"
 
 namespace patchbay::text::chat {
 namespace {

@@ -1,4 +1,4 @@
-#include "text/chat_template/percent_format.hpp"
+#include "text/chat_template/formats.hpp"
 
 #include <algorithm>
 #include <cmath>

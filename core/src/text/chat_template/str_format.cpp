@@ -1,11 +1,10 @@
-#include "text/chat_template/str_format.hpp"
+#include "text/chat_template/formats.hpp"
 
 #include <algorithm>
 #include <cstdio>
 #include <string_view>
 #include <utility>
 
-#include "text/chat_template/format_spec.hpp"
 #include "text/chat_template/strings.hpp"
 
 namespace patchbay::text::chat {
