@@ -17,8 +17,13 @@ inline std::string system_error(const std::string& what) { return what + ": " + 
 // A file descriptor that closes itself.
 class Descriptor {
   public:
-    explicit Descriptor(int fd) : fd_(fd) {}
+    explicit Descriptor(int fd = -1) : fd_(fd) {}
     Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+    Descriptor& operator=(Descriptor&& other) noexcept {
+        reset();
+        fd_ = other.release();
+        return *this;
+    }
     ~Descriptor() { reset(); }
     int get() const { return fd_; }
     int release() { return std::exchange(fd_, -1); }

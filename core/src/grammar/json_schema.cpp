@@ -10,9 +10,10 @@
 
 #include "base/refusals.hpp"
 #include "grammar/automaton.hpp"
+#include "grammar/dfa.hpp"
 #include "grammar/schema_arrays.hpp"
-#include "grammar/schema_combinations.hpp"
 #include "grammar/schema_constraints.hpp"
+#include "grammar/schema_keywords.hpp"
 #include "grammar/schema_listed_values.hpp"
 #include "grammar/schema_numbers.hpp"
 #include "grammar/schema_objects.hpp"
@@ -25,6 +26,58 @@ namespace patchbay::grammar {
 namespace {
 
 constexpr int kMaxSchemaDepth = 100; // of schemas in each other
+
+constexpr size_t kMaxAlternatives = 256; // of several anyOf together
+
+// The ways to satisfy a schema with alternatives.
+class Combinations {
+  public:
+    // One branch of each choice, with all that holds besides. They refer to this.
+    Result<std::vector<SchemaSources>> of(const FlatSchema&, const std::string& path, Work&);
+
+  private:
+    const Json* without_applicators(const Json& schema); // its own keywords; null: there are none
+
+    std::map<const Json*, Json> plain_; // schemas without what is followed elsewhere
+};
+
+Result<std::vector<SchemaSources>> Combinations::of(const FlatSchema& flat, const std::string& path, Work& work) {
+    size_t count = 1;
+    for (const auto& choice : flat.choices)
+        if ((count *= choice.size()) > kMaxAlternatives)
+            return invalid(path + ": more than " + std::to_string(kMaxAlternatives) +
+                           " ways to combine the branches of anyOf, oneOf, if, not and dependencies");
+    std::vector<SchemaSources> out;
+    for (size_t n = 0; n < count; ++n) {
+        SchemaSources together;
+        size_t rest = n;
+        for (const SchemaSource& s : flat.all)
+            if (const Json* plain = without_applicators(*s.schema)) {
+                together.push_back(s);
+                together.back().schema = plain;
+                together.back().entered = true;
+            }
+        for (const auto& choice : flat.choices) {
+            const SchemaSources& branch = choice[rest % choice.size()];
+            together.insert(together.end(), branch.begin(), branch.end());
+            rest /= choice.size();
+        }
+        PB_CHECK(work.spend(10 * together.size()));
+        out.push_back(std::move(together));
+    }
+    return out;
+}
+
+const Json* Combinations::without_applicators(const Json& schema) {
+    const auto [at, fresh] = plain_.try_emplace(&schema);
+    if (fresh) {
+        Json& own = at->second;
+        own = Json::object();
+        for (const auto& [name, part] : schema.items())
+            if (!applies(name, part)) own[name] = part;
+    }
+    return at->second.empty() ? nullptr : &at->second;
+}
 
 class Translator {
   public:

@@ -32,8 +32,7 @@ Result<Addresses> look_up(const Endpoint& at, int flags) {
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = flags | AI_NUMERICSERV;
     const int error = getaddrinfo(at.host.c_str(), std::to_string(at.port).c_str(), &hints, &found);
-    if (error != 0) return fail(StatusCode::kNotFound,
-                                "cannot find the host '" + at.host + "': " + gai_strerror(error));
+    if (error != 0) return not_found("cannot find the host '" + at.host + "': " + gai_strerror(error));
     return Addresses(found);
 }
 
@@ -70,8 +69,7 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
         out.port = parse_number<uint16_t>(std::string_view(text).substr(colon + 1)).value_or(0);
         if (out.host.starts_with('[') && out.host.ends_with(']')) out.host = out.host.substr(1, out.host.size() - 2);
     }
-    if (out.host.empty() || out.port == 0) return fail(StatusCode::kInvalid,
-                                                       "'" + text + "' is no HOST:PORT such as node1:29511");
+    if (out.host.empty() || out.port == 0) return invalid("'" + text + "' is no HOST:PORT such as node1:29511");
     return out;
 }
 
@@ -111,8 +109,7 @@ Result<Socket> connect_to(const Endpoint& to, uint64_t timeout_ns) {
             return socket;
         }
         if (clock.now_ns() + kPause >= deadline)
-            return fail(StatusCode::kUnavailable,
-                        "no answer at " + text_of(to) + " within " + seconds(timeout_ns) + ": " + why);
+            return unavailable("no answer at " + text_of(to) + " within " + seconds(timeout_ns) + ": " + why);
         clock.wait_until_ns(clock.now_ns() + kPause);
     }
 }

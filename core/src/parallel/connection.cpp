@@ -26,17 +26,6 @@ uint32_t checksum(std::string_view bytes) { return XXH32(bytes.data(), bytes.siz
 
 }  // namespace
 
-Socket& Socket::operator=(Socket&& other) noexcept {
-    reset();
-    fd_ = other.release();
-    return *this;
-}
-
-void Socket::reset() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-}
-
 Connection::Connection(Socket socket) : socket_(std::move(socket)) {
     fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/child_process.hpp"
 #include "base/result.hpp"
 
 namespace patchbay::parallel {
@@ -46,19 +47,7 @@ struct Message {
     std::string bytes;
 };
 
-class Socket { // owns a descriptor
-  public:
-    explicit Socket(int fd = -1) : fd_(fd) {}
-    ~Socket() { reset(); }
-    Socket(Socket&& other) noexcept : fd_(other.release()) {}
-    Socket& operator=(Socket&& other) noexcept;
-    int get() const { return fd_; }
-    int release() { return std::exchange(fd_, -1); }
-    void reset();
-
-  private:
-    int fd_;
-};
+using Socket = Descriptor;
 
 class Connection { // one thread at a time
   public:

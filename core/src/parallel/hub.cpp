@@ -29,8 +29,8 @@ Result<> Hub::wait_until_joined() {
         if (s.failure.exists()) return s.failure.why();
         return {};
     }
-    return fail(StatusCode::kUnavailable, "of " + std::to_string(size()) + " ranks these did not join within " +
-                seconds(s.deadlines.join) + ": " + s.peers.missing());
+    return unavailable("of " + std::to_string(size()) + " ranks these did not join within " +
+                       seconds(s.deadlines.join) + ": " + s.peers.missing());
 }
 
 std::vector<RankInfo> Hub::ranks() const {
@@ -63,7 +63,7 @@ Result<> Hub::begin(std::string_view what) {
     HubState& s = *state_;
     const std::lock_guard lock(s.mutex);
     if (s.failure.exists()) return s.failure.why();
-    if (s.in_session) return fail(StatusCode::kUnavailable, "the ranks are busy with another engine");
+    if (s.in_session) return unavailable("the ranks are busy with another engine");
     s.store.clear();
     s.steps.clear();
     s.trial.end();
@@ -169,8 +169,7 @@ Result<> Hub::wait_for(std::unique_lock<std::mutex>& lock, const std::string& ke
     const bool over = s.changed.wait_for(lock, std::chrono::nanoseconds(s.deadlines.load),
                                          [&] { return s.failure.exists() || s.store.contains(key); });
     if (s.failure.exists()) return s.failure.why();
-    if (!over) return fail(StatusCode::kUnavailable,
-                           "no rank has set '" + key + "' within " + seconds(s.deadlines.load));
+    if (!over) return unavailable("no rank has set '" + key + "' within " + seconds(s.deadlines.load));
     return {};
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/child_process.hpp"
 #include "base/numbers.hpp"
+#include "base/refusals.hpp"
 
 extern char** environ;
 
@@ -30,8 +31,7 @@ std::string value_of(const Environment& env, const char* name) {
 Result<uint32_t> number_of(const Environment& env, const char* name) {
     const std::string text = value_of(env, name);
     if (const auto value = parse_number<uint32_t>(text)) return *value;
-    return fail(StatusCode::kInvalid,
-                std::string(name) + " is '" + text + "', expected a number (was it set by hand?)");
+    return invalid(std::string(name) + " is '" + text + "', expected a number (was it set by hand?)");
 }
 
 // "node[07-09,12],login1" → "node07"
@@ -45,8 +45,8 @@ std::string first_of(const std::string& hosts) {
 Result<std::optional<Launched>> checked(Launched l) {
     if (l.size < 2) return std::optional<Launched>();
     if (l.rank >= l.size)
-        return fail(StatusCode::kInvalid,
-                    "the launcher says that this is rank " + std::to_string(l.rank) + " of " + std::to_string(l.size));
+        return invalid("the launcher says that this is rank " + std::to_string(l.rank) + " of " +
+                       std::to_string(l.size));
     return std::optional(std::move(l));
 }
 
@@ -87,9 +87,8 @@ Result<Endpoint> rendezvous_of(const Launched& l, const std::string& asked) {
     const auto port = static_cast<uint16_t>(kFirstPort + XXH32(l.job.data(), l.job.size(), 0) % kPorts);
     if (l.here == l.size) return Endpoint{"127.0.0.1", port};
     if (!l.first_host.empty()) return Endpoint{l.first_host, port};
-    return fail(StatusCode::kInvalid,
-                "the ranks are on several hosts: say where rank 0 can be reached by PATCHBAY_RENDEZVOUS=HOST:PORT "
-                "(mpirun -x PATCHBAY_RENDEZVOUS=…)");
+    return invalid("the ranks are on several hosts: say where rank 0 can be reached by PATCHBAY_RENDEZVOUS=HOST:PORT "
+                   "(mpirun -x PATCHBAY_RENDEZVOUS=…)");
 }
 
 Result<std::string> device_of_rank(const Environment& env, const std::string& visible_by, uint32_t rank) {
@@ -101,8 +100,8 @@ Result<std::string> device_of_rank(const Environment& env, const std::string& vi
         if (count == rank) return list.substr(from, end - from);
         from = end + 1;
     }
-    return fail(StatusCode::kInvalid, visible_by + " is '" + list + "': rank " + std::to_string(rank) +
-                " finds no device of its own there (name as many as tensor_parallel_size)");
+    return invalid(visible_by + " is '" + list + "': rank " + std::to_string(rank) +
+                   " finds no device of its own there (name as many as tensor_parallel_size)");
 }
 
 Result<std::vector<Member>> start_local(const std::filesystem::path& program, uint32_t size,

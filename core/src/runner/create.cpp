@@ -94,8 +94,8 @@ Result<> ModelRunner::Builder::open() {
     out_->model_swap_ = std::make_unique<ModelSwap>(
         ModelSwap::Parts{device, model, out_->weights_, out_->kv_, out_->passes_.graphs()}, reader, drafts_with_head);
     if (model.is_head())
-        return fail(StatusCode::kUnsupported, model.label() + " is a head of another model and says nothing by itself "
-                                                              "(name that one, and this in proposer:)");
+        return unsupported(model.label() + " is a head of another model and says nothing by itself "
+                           "(name that one, and this in proposer:)");
     if (settings_.ranks && (!device.ops.all_reduce || !device.ops.all_gather))
         return fail("device '" + device.name + "' connected the ranks, but has no all_reduce or no all_gather");
     return device.check_needs(model.component());
@@ -104,13 +104,11 @@ Result<> ModelRunner::Builder::open() {
 Result<> ModelRunner::Builder::check_simulation() const {
     const OpenDevice& device = *out_->device_;
     if (!device.plugin.extension<pb_device_simulation>())
-        return fail(StatusCode::kUnsupported,
-                    "device '" + device.name + "' computes nothing, but does not say what time passes");
+        return unsupported("device '" + device.name + "' computes nothing, but does not say what time passes");
     const host::Component& attention = out_->attention_->component();
     if (!attention.table<pb_attention>()->cost)
-        return fail(StatusCode::kUnsupported,
-                    "device '" + device.name + "' computes nothing, and " + attention.label() +
-                        " does not say what it costs there (choose another: patchbay plugin list --kind attention)");
+        return unsupported("device '" + device.name + "' computes nothing, and " + attention.label() +
+                           " does not say what it costs there (choose another: patchbay plugin list --kind attention)");
     return {};
 }
 
@@ -118,9 +116,8 @@ Result<> ModelRunner::Builder::connect(Ranks& ranks) {
     const OpenDevice& device = *out_->device_;
     const pb_group& group = ranks.wire();
     if (!device.plugin.extension<pb_device_collectives>())
-        return fail(StatusCode::kUnsupported,
-                    "device '" + device.name + "' cannot be one of " + std::to_string(group.size) +
-                    " ranks (set tensor_parallel_size: 1)");
+        return unsupported("device '" + device.name + "' cannot be one of " + std::to_string(group.size) +
+                           " ranks (set tensor_parallel_size: 1)");
     out_->ranks_ = &ranks;
     ranks.watch([component = device.plugin.component.get()] {
         host::call<&pb_device_collectives::disconnect>(*component);
@@ -130,14 +127,14 @@ Result<> ModelRunner::Builder::connect(Ranks& ranks) {
 
 Result<> ModelRunner::Builder::open_draft(Clock& clock) {
     if (settings_.ranks)
-        return fail(StatusCode::kUnsupported, "a second model beside one of " +
-                    std::to_string(settings_.ranks->wire().size) + " ranks (set tensor_parallel_size: 1)");
+        return unsupported("a second model beside one of " + std::to_string(settings_.ranks->wire().size) +
+                           " ranks (set tensor_parallel_size: 1)");
     const uint32_t vocab_size = out_->model_.facts().vocab_size;
     if (draft_->facts.vocab_size != vocab_size)
-        return fail(StatusCode::kInvalid,
-                    "the draft model '" + std::string(draft_->model.component->type().name) + "' has a vocabulary of " +
-                    std::to_string(draft_->facts.vocab_size) + " tokens, expected the model's " +
-                    std::to_string(vocab_size) + " (take two models of one family)");
+        return invalid("the draft model '" + std::string(draft_->model.component->type().name) +
+                       "' has a vocabulary of " + std::to_string(draft_->facts.vocab_size) +
+                       " tokens, expected the model's " + std::to_string(vocab_size) +
+                       " (take two models of one family)");
     if (is_head(*draft_->model.component)) PB_CHECK(check_head(*draft_));
     out_->draft_.reset(
         new ModelRunner(out_->device_, out_->attention_, std::move(draft_->model), clock, nullptr));
@@ -152,12 +149,12 @@ Result<> ModelRunner::Builder::check_head(const DraftModel& head) const {
                       target = out_->model_.label();
     const pb_model_facts& facts = out_->model_.facts();
     if (!(facts.flags & PB_MODEL_GIVES_HIDDEN))
-        return fail(StatusCode::kUnsupported, name + " goes on from hidden states, which " + target +
-                    " does not give (a draft model beside it can be had)");
+        return unsupported(name + " goes on from hidden states, which " + target +
+                           " does not give (a draft model beside it can be had)");
     if (head.facts.hidden_size != facts.hidden_size)
-        return fail(StatusCode::kInvalid,
-                    name + " is of a model with hidden_size " + std::to_string(head.facts.hidden_size) + ", and " +
-                    target + " has " + std::to_string(facts.hidden_size) + " (take the head that was trained for it)");
+        return invalid(name + " is of a model with hidden_size " + std::to_string(head.facts.hidden_size) + ", and " +
+                       target + " has " + std::to_string(facts.hidden_size) +
+                       " (take the head that was trained for it)");
     return {};
 }
 
@@ -217,8 +214,8 @@ Result<> ModelRunner::Builder::allocate_kv() {
 Result<uint64_t> ModelRunner::Builder::room_for_kv() {
     const OpenDevice& device = *out_->device_;
     if (device.info.host_memory)
-        return fail(StatusCode::kUnsupported, "gpu_memory_utilization: the memory of device '" + device.name +
-                    "' is the host's (say kv_cache_memory)");
+        return unsupported("gpu_memory_utilization: the memory of device '" + device.name +
+                           "' is the host's (say kv_cache_memory)");
     if (device.computes() && settings_.max_num_batched_tokens > 0) {
         PB_CHECK(out_->kv_.allocate_pages(1));
         PB_CHECK(run_largest(out_->passes_, out_->kv_, settings_, config::max_rows(settings_)));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/refusals.hpp"
 #include "patchbay/sdk/tensor.hpp"
 #include "runner/step_inputs.hpp"
 
@@ -35,12 +36,10 @@ Result<> check_sampler(const host::Component& sampler, std::string_view device, 
     const pb_sampler& table = table_of(sampler);
     const std::string name = "sampler '" + std::string(sampler.type().name) + "'";
     if (runs_on_device(sampler) && !sampler.extension<pb_sampler_device>())
-        return fail(StatusCode::kUnsupported,
-                    name + " runs on device '" + table.device + "', but has no " + PB_SAMPLER_DEVICE);
+        return unsupported(name + " runs on device '" + table.device + "', but has no " + PB_SAMPLER_DEVICE);
     if (runs_on_device(sampler) && table.device != device && table.device != std::string_view(info.compatible_with))
-        return fail(StatusCode::kUnsupported,
-                    name + " runs on device '" + table.device + "', and the model on '" + std::string(device) +
-                    "' (choose standard, which runs beside any)");
+        return unsupported(name + " runs on device '" + table.device + "', and the model on '" + std::string(device) +
+                           "' (choose standard, which runs beside any)");
     return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/refusals.hpp"
 #include "runner/pass_graphs.hpp"
 
 namespace patchbay::runner {
@@ -14,16 +15,15 @@ bool equal(const pb_kv_spec& a, const pb_kv_spec& b) {
 }
 
 Result<> unlike(const char* what, uint32_t got, uint32_t expected) {
-    return fail(StatusCode::kUnsupported, std::string("it has ") + what + " " + std::to_string(got) + ", expected " +
-                                              std::to_string(expected) +
-                                              " as the model that runs (start the engine with it)");
+    return unsupported(std::string("it has ") + what + " " + std::to_string(got) + ", expected " +
+                       std::to_string(expected) + " as the model that runs (start the engine with it)");
 }
 
 }  // namespace
 
 Result<> ModelSwap::check_like(const host::Component& model, const pb_model_facts& facts) const {
     if (drafts_with_head_)
-        return fail(StatusCode::kUnsupported, "the engine drafts with a head that was trained for the model that runs");
+        return unsupported("the engine drafts with a head that was trained for the model that runs");
     PB_CHECK(p_.device.check_needs(model));
     if (facts.vocab_size != first_.vocab_size) return unlike("a vocabulary of", facts.vocab_size, first_.vocab_size);
     if (facts.layer_count != first_.layer_count)
@@ -41,16 +41,15 @@ Result<> ModelSwap::check_like(const host::Component& model, const pb_model_fact
 Result<> ModelSwap::check_layer(uint32_t layer, const pb_kv_spec& kv) const {
     const pb_kv_spec& in_use = p_.kv.layers().layers()[layer];
     if (kv.slopes || in_use.slopes) // which attention reads from the model that it was bound for
-        return fail(StatusCode::kUnsupported, "models with ALiBi are not swapped live (start the engine with it)");
+        return unsupported("models with ALiBi are not swapped live (start the engine with it)");
     if ((kv.sinks != 0) != (in_use.sinks != 0))
         return fail("its layer " + std::to_string(layer) + (kv.sinks ? " has" : " has no") +
                     " attention sinks, unlike that of the model that runs (start the engine with it)");
     if (equal(kv, in_use)) return {};
-    return fail(StatusCode::kUnsupported,
-                "its layer " + std::to_string(layer) + " keeps other KV than that of the model that runs (" +
-                    std::to_string(kv.kv_heads) + " heads of " + std::to_string(kv.head_dim) + ", expected " +
-                    std::to_string(in_use.kv_heads) + " of " + std::to_string(in_use.head_dim) +
-                    "; start the engine with it)");
+    return unsupported("its layer " + std::to_string(layer) + " keeps other KV than that of the model that runs (" +
+                       std::to_string(kv.kv_heads) + " heads of " + std::to_string(kv.head_dim) + ", expected " +
+                       std::to_string(in_use.kv_heads) + " of " + std::to_string(in_use.head_dim) +
+                       "; start the engine with it)");
 }
 
 Result<pb_model_facts> ModelSwap::read_like(const host::Component& model, const weights::FlatConfig& config) const {

@@ -26,15 +26,15 @@ Result<std::string> read_token(const fs::path& file) {
     if (stat(file.c_str(), &info) != 0)
         return fail(code_of_open(errno), where + ": " + std::strerror(errno));
     if (info.st_mode & 077)
-        return fail(StatusCode::kInvalid, where + ": others can read or write it (chmod 600 " + file.string() + ")");
+        return invalid(where + ": others can read or write it (chmod 600 " + file.string() + ")");
     auto text = read_whole_file(file, kMaxTokenFile);
     if (!text) return prefixed(where, text.failure());
     while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
     const bool plain = std::all_of(text->begin(), text->end(), [](char c) { return c > ' ' && c < 0x7F; });
     if (text->size() < kMinToken || !plain)
-        return fail(StatusCode::kInvalid, where + ": expected a line of at least " + std::to_string(kMinToken) +
-                                              " printable characters without spaces, got " +
-                                              std::to_string(text->size()) + (plain ? "" : ", others among them"));
+        return invalid(where + ": expected a line of at least " + std::to_string(kMinToken) +
+                       " printable characters without spaces, got " + std::to_string(text->size()) +
+                       (plain ? "" : ", others among them"));
     return text;
 }
 
@@ -51,7 +51,7 @@ std::string fault_of(const fs::path& folder) {
 Result<> check_folder(const fs::path& folder) {
     const std::string fault = fault_of(folder);
     if (fault.empty()) return {};
-    return fail(StatusCode::kInvalid, "the folder of admin addresses, " + folder.string() + ": " + fault);
+    return invalid("the folder of admin addresses, " + folder.string() + ": " + fault);
 }
 
 }  // namespace
@@ -75,17 +75,14 @@ std::optional<AdminAddress> host_and_port(const std::string& text) {
 Result<AdminAddress> admin_address(const std::string& text, const std::string& token_file) {
     if (text.find('/') != std::string::npos) {
         if (!token_file.empty())
-            return fail(StatusCode::kInvalid,
-                        "--admin-token-file goes with --admin HOST:PORT; a socket is guarded by its permissions");
+            return invalid("--admin-token-file goes with --admin HOST:PORT; a socket is guarded by its permissions");
         return AdminAddress{.socket = text, .host = "", .port = 0, .token = ""};
     }
     auto out = host_and_port(text);
     if (!out)
-        return fail(StatusCode::kInvalid,
-                    "--admin: got '" + text + "', expected a path with a '/', such as ./admin.sock, or HOST:PORT");
+        return invalid("--admin: got '" + text + "', expected a path with a '/', such as ./admin.sock, or HOST:PORT");
     if (token_file.empty())
-        return fail(StatusCode::kInvalid,
-                    "--admin " + text + " needs --admin-token-file FILE: TCP is open to all users");
+        return invalid("--admin " + text + " needs --admin-token-file FILE: TCP is open to all users");
     PB_TRY(out->token, read_token(token_file));
     return *std::move(out);
 }

@@ -1,4 +1,4 @@
-#include "serve/model_routes.hpp"
+#include "serve/client_routes.hpp"
 
 #include <functional>
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/request/parameters.hpp"
+#include "base/refusals.hpp"
 #include "serve/generation_request.hpp"
 
 namespace patchbay::serve {
@@ -118,20 +119,16 @@ std::optional<Refusal> fit_prompts(const Json& body, const ServedModel& model, G
     if (f.refusal()) return f.refusal();
     const uint32_t max_output = model.max_output_tokens > 0 ? model.max_output_tokens : model.max_model_len;
     if (r.max_tokens && *r.max_tokens > max_output)
-        return Refusal{fail(StatusCode::kInvalid, "max_tokens is " + std::to_string(*r.max_tokens) +
-                                                      ", expected at most " + std::to_string(max_output)),
-                       "max_tokens"};
+        return Refusal{invalid("max_tokens is " + std::to_string(*r.max_tokens) + ", expected at most " +
+                               std::to_string(max_output)), "max_tokens"};
     const uint64_t all = r.prompts.size() * engine::sequences_of(r.sampling), bytes = field_bytes(r.sampling);
     if (all > kMaxSequences)
-        return Refusal{fail(StatusCode::kInvalid, "asks for " + std::to_string(all) + " outputs, expected at most " +
-                                                      std::to_string(kMaxSequences)),
-                       "n"};
+        return Refusal{invalid("asks for " + std::to_string(all) + " outputs, expected at most " +
+                               std::to_string(kMaxSequences)), "n"};
     if (bytes > kMaxFieldBytes / std::max<uint64_t>(all, 1))
-        return Refusal{fail(StatusCode::kInvalid, "the lists and texts of its fields take " + std::to_string(bytes) +
-                                                      " bytes, for each of " + std::to_string(all) +
-                                                      " outputs; expected at most " + std::to_string(kMaxFieldBytes) +
-                                                      " for all"),
-                       "n"};
+        return Refusal{invalid("the lists and texts of its fields take " + std::to_string(bytes) +
+                               " bytes, for each of " + std::to_string(all) + " outputs; expected at most " +
+                               std::to_string(kMaxFieldBytes) + " for all"), "n"};
     uint32_t longest = 0;
     for (Prompt& p : r.prompts) {
         if (keep) {
@@ -142,10 +139,8 @@ std::optional<Refusal> fit_prompts(const Json& body, const ServedModel& model, G
                 p.tokens.erase(p.tokens.begin(), p.tokens.end() - static_cast<long>(max_kept));
         }
         if (model.max_prompt_tokens > 0 && p.tokens.size() > model.max_prompt_tokens)
-            return Refusal{fail(StatusCode::kInvalid, "a prompt of " + std::to_string(p.tokens.size()) +
-                                                          " tokens, expected at most " +
-                                                          std::to_string(model.max_prompt_tokens)),
-                           r.prompt_field()};
+            return Refusal{invalid("a prompt of " + std::to_string(p.tokens.size()) + " tokens, expected at most " +
+                                   std::to_string(model.max_prompt_tokens)), r.prompt_field()};
         longest = std::max(longest, static_cast<uint32_t>(p.tokens.size()));
     }
     const uint32_t room = model.max_model_len > longest ? model.max_model_len - longest : 1; // 1: the engine refuses it

@@ -8,12 +8,11 @@
 
 #include "base/clock.hpp"
 #include "base/crash_report.hpp"
+#include "serve/client_routes.hpp"
 #include "serve/dashboard.hpp"
 #include "serve/error_reply.hpp"
 #include "serve/lost_answers.hpp"
-#include "serve/model_routes.hpp"
 #include "serve/reply.hpp"
-#include "serve/text_routes.hpp"
 
 namespace patchbay::serve {
 

@@ -1,4 +1,4 @@
-#include "serve/text_routes.hpp"
+#include "serve/client_routes.hpp"
 
 #include <algorithm>
 #include <atomic>

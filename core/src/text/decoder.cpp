@@ -136,11 +136,7 @@ Result<> Decoder::add_replace(const json& part) {
         return unsupported("Replace with a 'Regex' is not supported in a decoder"); // it would run on each token
     if (content.size() > kMaxBytes || text->size() > kMaxBytes)
         return invalid("Replace: 'pattern' or 'content' is longer than " + std::to_string(kMaxBytes) + " bytes");
-    const Replace step{std::move(*text), content};
-    if (joined_)
-        text_steps_.emplace_back(step);
-    else
-        token_steps_.emplace_back(step);
+    add_step(Replace{std::move(*text), content});
     return {};
 }
 
@@ -150,11 +146,7 @@ Result<> Decoder::add_strip(const json& part) {
     PB_TRY(const uint32_t stop, count(part, "stop"));
     if (character.empty() || character_length(character[0]) != character.size())
         return invalid("Strip: 'content' " + shown(character) + " is not one character");
-    const Strip step{character, start, stop};
-    if (joined_)
-        text_steps_.push_back(step);
-    else
-        token_steps_.push_back(step);
+    add_step(Strip{character, start, stop});
     return {};
 }
 

@@ -71,6 +71,11 @@ class Decoder {
     Result<> add_words(const nlohmann::json&, const std::string& type);
     Result<> add_replace(const nlohmann::json&);
     Result<> add_strip(const nlohmann::json&);
+    template <class Step>
+    void add_step(Step step) {
+        if (joined_) text_steps_.push_back(std::move(step));
+        else token_steps_.push_back(std::move(step));
+    }
     bool begins_text(std::string_view bytes) const;
     void add_ending(DecodeState&, std::string_view spelled, std::string_view later) const;
     void through_steps(DecodeState&, std::string text, std::string& out) const;

@@ -100,12 +100,11 @@ Result<FlatConfig> read_model_config(const std::filesystem::path& folder) {
         return gguf_config(file.gguf);
     }
     if (!std::filesystem::exists(folder, error))
-        return fail(StatusCode::kNotFound, "no model folder " + folder.string());
+        return not_found("no model folder " + folder.string());
     if (!std::filesystem::is_directory(folder, error))
         return invalid(folder.string() + " is not a folder (a model is a Hugging Face folder, or a .gguf file)");
     if (!std::filesystem::exists(folder / "config.json", error))
-        return fail(StatusCode::kNotFound,
-                    "no config.json in " + folder.string() + " (is it a Hugging Face model folder?)");
+        return not_found("no config.json in " + folder.string() + " (is it a Hugging Face model folder?)");
     return read_json_flat(folder / "config.json");
 }
 

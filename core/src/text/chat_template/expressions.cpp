@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include "text/chat_template/builtins.hpp"
 
@@ -53,14 +54,7 @@ class ExpressionParser {
         return value;
     }
 
-    ExpressionPtr either() { // a or b
-        ExpressionPtr left = both();
-        while (in_.is_name("or")) {
-            const uint32_t line = in_.take().line;
-            left = with(make(Kind::kBinary, line, "or"), std::move(left), both());
-        }
-        return left;
-    }
+    ExpressionPtr either() { return chain(0); } // all but `a if b`
 
     ExpressionPtr filters(ExpressionPtr value) { // filters, tests and calls after a value
         while (true) {
@@ -98,13 +92,27 @@ class ExpressionParser {
     ExpressionPtr primary_and_postfix() { return postfix(primary()); }
 
   private:
-    ExpressionPtr both() { // a and b
-        ExpressionPtr left = negation();
-        while (in_.is_name("and")) {
+    // Left-associative operators by their precedence, the loosest first. Between the words and the signs are `not` and
+    // the comparisons.
+    static constexpr size_t kSigns = 2;
+    static constexpr const char* kOperators[][5] = {{"or"},     {"and"},
+                                                    {"+", "-"}, {"~"}, {"*", "/", "//", "%"}, {"**"}};
+
+    ExpressionPtr operand(size_t level) {
+        if (level == kSigns) return negation();
+        return level == std::size(kOperators) ? unary(true) : chain(level);
+    }
+
+    ExpressionPtr chain(size_t level) {
+        ExpressionPtr left = operand(level + 1);
+        while (true) {
+            const char* found = nullptr;
+            for (const char* op : kOperators[level])
+                if (op && (level < kSigns ? in_.is_name(op) : in_.is_op(op))) found = op;
+            if (!found) return left;
             const uint32_t line = in_.take().line;
-            left = with(make(Kind::kBinary, line, "and"), std::move(left), negation());
+            left = with(make(Kind::kBinary, line, found), std::move(left), operand(level + 1));
         }
-        return left;
     }
 
     ExpressionPtr negation() {
@@ -115,7 +123,7 @@ class ExpressionParser {
     }
 
     ExpressionPtr comparison() {
-        ExpressionPtr first = sum();
+        ExpressionPtr first = chain(kSigns);
         Made out;
         while (true) {
             std::string op;
@@ -133,37 +141,10 @@ class ExpressionParser {
                 out->items.push_back(std::move(first));
             }
             out->ops.push_back(std::move(op));
-            out->items.push_back(sum());
+            out->items.push_back(chain(kSigns));
         }
         if (out) return done(std::move(out));
         return first;
-    }
-
-    // Left-associative operators of one precedence.
-    template <class Operand>
-    ExpressionPtr chain(std::initializer_list<const char*> ops, const Operand& operand) {
-        ExpressionPtr left = operand();
-        while (true) {
-            const char* found = nullptr;
-            for (const char* op : ops)
-                if (in_.is_op(op)) found = op;
-            if (!found) return left;
-            const uint32_t line = in_.take().line;
-            left = with(make(Kind::kBinary, line, found), std::move(left), operand());
-        }
-    }
-
-    ExpressionPtr sum() {
-        return chain({"+", "-"}, [&] { return joined(); });
-    }
-    ExpressionPtr joined() {
-        return chain({"~"}, [&] { return product(); });
-    }
-    ExpressionPtr product() {
-        return chain({"*", "/", "//", "%"}, [&] { return power(); });
-    }
-    ExpressionPtr power() {
-        return chain({"**"}, [&] { return unary(true); });
     }
 
     ExpressionPtr unary(bool filtered) {

@@ -99,9 +99,7 @@ bool ends_line(UChar32 c) {
 
 }  // namespace
 
-size_t code_points(std::string_view s) {
-    return count_characters(s);
-}
+size_t code_points(std::string_view s) { return count_characters(s); }
 
 std::vector<std::string_view> characters_of(std::string_view s) {
     std::vector<std::string_view> out;

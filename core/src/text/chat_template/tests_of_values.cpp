@@ -33,13 +33,16 @@ bool divisible(Budget&, const Value& v, const Read& a) {
     return by == -1 || whole_number(v, "divisibleby") % by == 0;
 }
 
-enum class Order { kEqual, kDifferent, kLess, kLessOrEqual, kGreater, kGreaterOrEqual, kIn };
-constexpr const char* kOperators[] = {"==", "!=", "<", "<=", ">", ">=", "in"};
-
-template <Order order>
-bool compared(Budget& budget, const Value& v, const Read& a) {
-    return apply_comparison(budget, kOperators[static_cast<size_t>(order)], v, a.need(0, "other"));
+// Tests that compare, by the operators that they stand for; null: another test.
+const char* comparison_of(std::string_view test) {
+    constexpr std::pair<std::string_view, const char*> kComparisons[] = {
+        {"==", "=="}, {"eq", "=="}, {"equalto", "=="}, {"!=", "!="}, {"ne", "!="},         {"<", "<"},
+        {"lt", "<"},  {"le", "<="}, {"lessthan", "<"}, {"<=", "<="}, {"greaterthan", ">"}, {">", ">"},
+        {"gt", ">"},  {"ge", ">="}, {">=", ">="},      {"in", "in"}};
+    const auto at = std::ranges::find(kComparisons, test, &std::pair<std::string_view, const char*>::first);
+    return at == std::end(kComparisons) ? nullptr : at->second;
 }
+
 bool same_object(Budget& budget, const Value& v, const Read& a) {
     const Value& other = a.need(0, "other");
     return type_name(v) == type_name(other) && apply_comparison(budget, "==", v, other);
@@ -78,23 +81,7 @@ const std::map<std::string_view, Test>& tests() {
         {"odd", parity<1>},
         {"even", parity<0>},
         {"divisibleby", divisible},
-        {"==", compared<Order::kEqual>},
-        {"eq", compared<Order::kEqual>},
-        {"equalto", compared<Order::kEqual>},
-        {"!=", compared<Order::kDifferent>},
-        {"ne", compared<Order::kDifferent>},
         {"sameas", same_object},
-        {"<", compared<Order::kLess>},
-        {"lt", compared<Order::kLess>},
-        {"lessthan", compared<Order::kLess>},
-        {"<=", compared<Order::kLessOrEqual>},
-        {"le", compared<Order::kLessOrEqual>},
-        {">", compared<Order::kGreater>},
-        {"gt", compared<Order::kGreater>},
-        {"greaterthan", compared<Order::kGreater>},
-        {">=", compared<Order::kGreaterOrEqual>},
-        {"ge", compared<Order::kGreaterOrEqual>},
-        {"in", compared<Order::kIn>},
         {"lower", is_changed_by<is_lower>},
         {"upper", is_changed_by<is_upper>},
         {"filter", names<is_filter>},
@@ -105,10 +92,12 @@ const std::map<std::string_view, Test>& tests() {
 
 }  // namespace
 
-bool is_test(std::string_view name) { return tests().contains(name); }
+bool is_test(std::string_view name) { return comparison_of(name) || tests().contains(name); }
 
 bool apply_test(Budget& budget, const std::string& name, const Value& of, const Arguments& given) {
-    return tests().at(name)(budget, of, ArgumentReader(name, given));
+    const ArgumentReader a(name, given);
+    if (const char* op = comparison_of(name)) return apply_comparison(budget, op, of, a.need(0, "other"));
+    return tests().at(name)(budget, of, a);
 }
 
 }  // namespace patchbay::text::chat

@@ -1,5 +1,4 @@
-// The routes that generate: completions, chat, embeddings. Each request is admitted, waits for the model where that is
-// about to change, is read off the threads that serve connections where that may take long, and becomes a Generation.
+// The routes of a server's clients.
 #pragma once
 #include <vector>
 
@@ -20,6 +19,11 @@ struct TextContext { // all of it outlives the requests
     bool prefix_cache_per_key; // requests of two keys share no cached KV
 };
 
+// The routes that generate: completions, chat, embeddings. Each request is admitted, waits for the model where that is
+// about to change, is read off the threads that serve connections where that may take long, and becomes a Generation.
 std::vector<Route> text_routes(const TextContext&);
+
+// The routes that answer from the served model alone: its names, and text as tokens and back. Both outlive requests.
+std::vector<Route> model_routes(const ModelGate&, const Routes&);
 
 }  // namespace patchbay::serve
