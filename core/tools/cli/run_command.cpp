@@ -96,7 +96,7 @@ Result<> check_valid(const experiment::Outcome& outcome) {
 fs::path folder_of(const RunOptions& o, const experiment::ExperimentSpec& spec) {
     if (!o.resume.empty()) return o.resume;
     if (!o.results.empty()) return o.results;
-    return !spec.results.empty() ? spec.results
+    return !spec.results.empty() ? fs::path(spec.results)
                                  : fs::path("results") / (spec.name + "-" + utc_now("%Y%m%d-%H%M%S"));
 }
 

@@ -16,21 +16,19 @@ const Bounds kSeconds{.min = 0, .max = 1e6, .unit = "s"};
 
 FixedTime read_fixed(const Node& given, Faults& faults) {
     FixedTime t;
-    Node map = Node::map(given.origin);
-    map.set("fixed", given);
-    Table<FixedTime>().key("fixed", &FixedTime::seconds, kSeconds, "seconds").read(map, t, faults);
+    read_alone(Table<FixedTime>().key("fixed", &FixedTime::seconds, kSeconds, "seconds"), given, t, faults);
     return t;
+}
+
+template <class A>
+Table<A> rate_table() {
+    return Table<A>().key("rate", &A::rate, kRate, "requests per second").required();
 }
 
 }  // namespace
 
 std::optional<Arrivals> read_arrivals(const Node& given, Faults& faults) {
-    Table<DeterministicArrivals> deterministic;
-    deterministic.key("rate", &DeterministicArrivals::rate, kRate, "requests per second").required();
-    Table<PoissonArrivals> poisson;
-    poisson.key("rate", &PoissonArrivals::rate, kRate, "requests per second").required();
-    Table<GammaArrivals> gamma;
-    gamma.key("rate", &GammaArrivals::rate, kRate, "requests per second").required();
+    Table<GammaArrivals> gamma = rate_table<GammaArrivals>();
     gamma.key("cv", &GammaArrivals::cv, Bounds{1e-2, 100, ""},
               "standard deviation of the gaps over their mean; above 1: bursty");
     Table<BurstArrivals> burst;
@@ -61,8 +59,9 @@ std::optional<Arrivals> read_arrivals(const Node& given, Faults& faults) {
     duration_key(loop, "think_s", &ClosedLoop::think, "from the end of a request to the user's next one");
     return choose<Arrivals>(
         given, "'arrivals'",
-        {table_kind<Arrivals>("all_at_once", Table<AllAtOnce>()), table_kind<Arrivals>("deterministic", deterministic),
-         table_kind<Arrivals>("poisson", poisson), table_kind<Arrivals>("gamma", gamma),
+        {table_kind<Arrivals>("all_at_once", Table<AllAtOnce>()),
+         table_kind<Arrivals>("deterministic", rate_table<DeterministicArrivals>()),
+         table_kind<Arrivals>("poisson", rate_table<PoissonArrivals>()), table_kind<Arrivals>("gamma", gamma),
          table_kind<Arrivals>("burst", burst), table_kind<Arrivals>("ramp", ramp),
          table_kind<Arrivals>("on_off", on_off), table_kind<Arrivals>("diurnal", diurnal),
          table_kind<Arrivals>("closed_loop", loop), table_kind<Arrivals>("trace", trace)},

@@ -15,10 +15,8 @@ void duration_key(config::Table<T>& table, std::string name, Duration T::*field,
                          .description = std::move(description),
                          .unit = "s",
                          .json_schema = R"({"type": ["number", "object"]})"};
-    table.custom(info, [field, info](const config::Node* given, T& out, config::Faults& faults) {
-        if (!given) return config::Node{};
-        if (auto duration = read_duration(*given, "'" + info.name + "'", faults)) out.*field = *std::move(duration);
-        return *given;
+    value_key(table, info, field, [what = "'" + info.name + "'"](const config::Node& given, config::Faults& faults) {
+        return read_duration(given, what, faults);
     });
 }
 

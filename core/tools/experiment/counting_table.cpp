@@ -21,9 +21,10 @@ const std::vector<uint32_t> kBounds = {256, 1024, 4096};
 
 std::optional<ClassKind> kind_named(const std::string& name, const config::Origin& at, Faults& faults) {
     std::vector<std::string> names;
-    for (const ClassKind k : kKinds) names.emplace_back(word_of(k));
-    for (const ClassKind k : kKinds)
+    for (const ClassKind k : kKinds) {
         if (name == word_of(k)) return k;
+        names.emplace_back(word_of(k));
+    }
     faults.add(at, "unknown '" + config::printable(name) + "' in 'by'" + did_you_mean(name, names) +
                        ", expected some of " + joined(names));
     return std::nullopt;
@@ -40,11 +41,8 @@ std::optional<ByClass> read_one(const Node& given, Faults& faults) {
             faults.add(only.key_origin, "only 'prompt_length' has bounds; write 'by: " + only.key + "'");
             return std::nullopt;
         }
-        Node map = Node::map();
-        map.set("prompt_length", only.value);
-        Table<ByClass>()
-            .values("prompt_length", &ByClass::bounds, Bounds{1, kMaxTokens, "tokens"}, "")
-            .read(map, out, faults);
+        read_alone(Table<ByClass>().values("prompt_length", &ByClass::bounds, Bounds{1, kMaxTokens, "tokens"}, ""),
+                   only.value, out, faults);
         if (out.bounds.empty() || !std::ranges::is_sorted(out.bounds, std::less_equal<>()))
             faults.add(only.value.origin, "the bounds of 'prompt_length' do not ascend");
         return out;

@@ -29,9 +29,7 @@ EmpiricalLength read_values(const Node& given, Faults& faults) {
     struct Values {
         std::vector<uint32_t> values;
     } v;
-    Node map = Node::map(given.origin);
-    map.set("empirical", given);
-    Table<Values>().values("empirical", &Values::values, kTokens, "lengths").read(map, v, faults);
+    read_alone(Table<Values>().values("empirical", &Values::values, kTokens, "lengths"), given, v, faults);
     if (v.values.empty() && given.items.empty()) faults.add(given.origin, "'empirical' has no lengths");
     if (v.values.empty()) v.values.push_back(1);
     return {v.values};
@@ -39,9 +37,7 @@ EmpiricalLength read_values(const Node& given, Faults& faults) {
 
 FixedLength read_fixed(const Node& given, Faults& faults) {
     FixedLength l{1};
-    Node map = Node::map(given.origin);
-    map.set("fixed", given);
-    Table<FixedLength>().key("fixed", &FixedLength::tokens, kTokens, "tokens").read(map, l, faults);
+    read_alone(Table<FixedLength>().key("fixed", &FixedLength::tokens, kTokens, "tokens"), given, l, faults);
     return l;
 }
 

@@ -14,10 +14,8 @@ void length_key(config::Table<T>& table, std::string name, L T::*field, std::str
                          .description = std::move(description),
                          .unit = "tokens",
                          .json_schema = R"({"type": ["integer", "array", "object"]})"};
-    table.custom(info, [field, info](const config::Node* given, T& out, config::Faults& faults) {
-        if (!given) return config::Node{};
-        if (auto length = read_length(*given, "'" + info.name + "'", faults)) out.*field = *std::move(length);
-        return *given;
+    value_key(table, info, field, [what = "'" + info.name + "'"](const config::Node& given, config::Faults& faults) {
+        return read_length(given, what, faults);
     });
 }
 

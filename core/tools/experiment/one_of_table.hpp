@@ -61,19 +61,29 @@ Kind<V> table_kind(std::string name, config::Table<S> table,
             }};
 }
 
-// A key that a function reads, which returns nothing where it found a fault.
-template <class T, class V>
-void read_key(config::Table<T>& table, std::string name, V T::*field,
-              std::optional<V> (*read)(const config::Node&, config::Faults&), std::string description) {
-    config::KeyInfo info{.name = std::move(name),
-                         .description = std::move(description),
-                         .json_schema = R"({"type": ["string", "object"]})"};
-    table.custom(info, [field, read](const config::Node* given, T& out, config::Faults& faults) {
-        if (!given) return config::Node{};
-        if (auto value = read(*given, faults)) out.*field = *std::move(value);
-        return *given;
+// A key that read(given, out, faults) takes from the file.
+template <class T, class Read>
+config::Table<T>& read_key(config::Table<T>& table, config::KeyInfo info, Read read) {
+    return table.custom(std::move(info), [read](const config::Node* given, T& out, config::Faults& faults) {
+        if (given) read(*given, out, faults);
+        return given ? *given : config::Node{};
     });
 }
 
+// A key whose value read(given, faults) is; nothing where it found a fault.
+template <class T, class V, class Read>
+config::Table<T>& value_key(config::Table<T>& table, config::KeyInfo info, V T::*field, Read read) {
+    return read_key(table, std::move(info), [field, read](const config::Node& given, T& out, config::Faults& faults) {
+        if (auto value = read(given, faults)) out.*field = *std::move(value);
+    });
+}
+
+// The only key of a table, whose value stands where its section would.
+template <class T>
+void read_alone(const config::Table<T>& table, const config::Node& given, T& out, config::Faults& faults) {
+    config::Node section = config::Node::map(given.origin);
+    section.set(table.keys().front().name, given);
+    table.read(section, out, faults);
+}
 
 }  // namespace patchbay::experiment

@@ -148,8 +148,8 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
     PB_TRY(const auto control, control_of(around, variant, slot, *engine));
 
     DriveHooks hooks = plain_hooks(around, control.get());
-    if (mine.warmup_requests > 0)
-        PB_CHECK(warm_up(*engine, driven, clock, GivenRequests(source->warmup(spec.seed, mine.warmup_requests)), hooks,
+    if (mine.warmup.requests > 0)
+        PB_CHECK(warm_up(*engine, driven, clock, GivenRequests(source->warmup(spec.seed, mine.warmup.requests)), hooks,
                          run));
     const Followers followers{listener, control.get(), plugins};
     uint64_t started_ns = 0;

@@ -3,11 +3,18 @@
 #include <filesystem>
 #include <string>
 
-#include "config/table.hpp"
+#include "experiment/one_of_table.hpp"
 
 namespace patchbay::experiment {
 
-// A file beside the one that names it, if there is one, else in the current folder.
+// A file or folder beside the file that names it, if there is one, else in the current folder.
+inline std::filesystem::path beside_or_here(const config::Node& given, const std::filesystem::path& path) {
+    if (given.origin.kind != config::Origin::Kind::kFile || !given.origin.name) return path;
+    const auto beside = (std::filesystem::path(*given.origin.name).parent_path() / path).lexically_normal();
+    std::error_code error;
+    return std::filesystem::exists(beside, error) ? beside : path;
+}
+
 template <class T>
 void path_key(config::Table<T>& table, std::filesystem::path T::*field, std::string description,
               std::string name = "path") {
@@ -16,18 +23,10 @@ void path_key(config::Table<T>& table, std::filesystem::path T::*field, std::str
     config::KeyInfo info{.name = std::move(name),
                          .type = config::ValueType::kString,
                          .description = std::move(description)};
-    table.custom(info, [field, info](const Node* given, T& out, Faults& faults) {
-        if (!given) return Node{};
-        if (const auto text = config::read_string(*given, info, faults)) {
-            out.*field = *text;
-            if (given->origin.kind == config::Origin::Kind::kFile && given->origin.name) {
-                const auto beside =
-                    (std::filesystem::path(*given->origin.name).parent_path() / *text).lexically_normal();
-                std::error_code error;
-                if (std::filesystem::exists(beside, error)) out.*field = beside;
-            }
-        }
-        return *given;
+    value_key(table, info, field, [info](const Node& given, Faults& faults) -> std::optional<std::filesystem::path> {
+        const auto text = config::read_string(given, info, faults);
+        if (!text) return std::nullopt;
+        return beside_or_here(given, *text);
     }).required();
 }
 

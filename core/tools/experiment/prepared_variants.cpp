@@ -148,7 +148,7 @@ Result<PreparedVariant> prepare_variant(const ExperimentSpec& spec, size_t varia
     if (!v.at.empty()) patch.set("at", v.at_given);
     config::Node own = config::Node::map(); // what it may change beside the engine's keys
     own.set("workload", v.workload_given);
-    own.set("warmup.requests", config::Node::scalar(std::to_string(v.warmup_requests)));
+    own.set("warmup.requests", config::Node::scalar(std::to_string(v.warmup.requests)));
     own.set("simulation.step_jitter", config::Node::scalar(config::print_float(v.jitter.step_jitter)));
     own.set("simulation.run_jitter", config::Node::scalar(config::print_float(v.jitter.run_jitter)));
     return PreparedVariant{v.name, std::move(patch), *std::move(loaded), std::move(own), std::move(swaps), {}, {}, {}};

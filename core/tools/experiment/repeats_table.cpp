@@ -1,5 +1,6 @@
 #include "experiment/repeats_table.hpp"
 
+#include "experiment/one_of_table.hpp"
 #include "experiment/shares.hpp"
 
 namespace patchbay::experiment {
@@ -27,9 +28,9 @@ Table<Auto> auto_table() {
     return t;
 }
 
-Node read_auto(const Node& given, ExperimentSpec& spec, Faults& faults) {
+void read_auto(const Node& given, ExperimentSpec& spec, Faults& faults) {
     Auto read;
-    Node effective = auto_table().read(given, read, faults);
+    auto_table().read(given, read, faults);
     const auto share = share_of(read.effect);
     const Node* const effect = given.find("effect");
     if (!share || *share < 1e-4 || *share > 10)
@@ -40,7 +41,6 @@ Node read_auto(const Node& given, ExperimentSpec& spec, Faults& faults) {
                                      std::to_string(read.at_most));
     spec.repeats = read.at_most;
     spec.adaptive = AdaptiveRepeats{share.value_or(0.05), read.first};
-    return effective;
 }
 
 }  // namespace
@@ -53,27 +53,17 @@ config::KeyInfo repeats_key() {
                            R"({"type": "object", "properties": {"auto": {"type": "object"}}}]})"};
 }
 
-Node read_repeats(const Node* given, ExperimentSpec& spec, Faults& faults) {
-    if (!given) return Node::scalar(std::to_string(spec.repeats));
-    Node wrapped = Node::map(given->origin);
-    if (given->kind == NodeKind::kScalar && given->text == "auto") {
-        wrapped.set("auto", read_auto(Node::map(given->origin), spec, faults));
-        return wrapped;
-    }
-    if (given->kind == NodeKind::kMap) {
-        Table<ExperimentSpec> names; // anything else is an unknown key
-        names.leave({"auto"}).read(*given, spec, faults);
-        const Node* const settings = given->find("auto");
-        if (!settings) faults.add(given->origin, "'repeats' is a map without 'auto'");
-        else if (config::is_section(*settings, "'auto'", faults))
-            wrapped.set("auto", read_auto(*settings, spec, faults));
-        return wrapped;
-    }
-    Table<ExperimentSpec> number;
-    number.key("repeats", &ExperimentSpec::repeats, Bounds{1, kMaxRepeats, "repeats"}, "");
-    Node map = Node::map();
-    map.set("repeats", *given);
-    return *number.read(map, spec, faults).find("repeats");
+void read_repeats(const Node& given, ExperimentSpec& spec, Faults& faults) {
+    using S = ExperimentSpec;
+    if (given.kind == NodeKind::kScalar && given.text == "auto")
+        return read_auto(Node::map(given.origin), spec, faults);
+    if (given.kind != NodeKind::kMap)
+        return read_alone(Table<S>().key("repeats", &S::repeats, Bounds{1, kMaxRepeats, "repeats"}, ""), given, spec,
+                          faults);
+    Table<S>().leave({"auto"}).read(given, spec, faults); // anything else is an unknown key
+    const Node* const settings = given.find("auto");
+    if (!settings) faults.add(given.origin, "'repeats' is a map without 'auto'");
+    else if (config::is_section(*settings, "'auto'", faults)) read_auto(*settings, spec, faults);
 }
 
 std::string repeats_text(const ExperimentSpec& spec) {

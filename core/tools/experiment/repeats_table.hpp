@@ -8,8 +8,7 @@
 namespace patchbay::experiment {
 
 config::KeyInfo repeats_key();
-// The value in effect; given: null where the file has none.
-config::Node read_repeats(const config::Node* given, ExperimentSpec&, config::Faults&);
+void read_repeats(const config::Node& given, ExperimentSpec&, config::Faults&);
 // "10 repeats", "10 to 50 repeats"
 std::string repeats_text(const ExperimentSpec&);
 

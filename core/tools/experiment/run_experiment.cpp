@@ -160,7 +160,7 @@ ExperimentRow row_of(const ExperimentSpec& spec, const PreparedVariants& prepare
     row.slo = spec.slo;
     row.seed = spec.seed;
     row.repeats = spec.repeats;
-    row.warmup_requests = spec.warmup_requests;
+    row.warmup_requests = spec.warmup.requests;
     row.machine = machine_facts();
     row.built_from = options.built_from;
     row.inputs = workloads.files();

@@ -198,6 +198,10 @@ struct QualityCheck { // what variants make of a text
     uint32_t prompts = 16, output_tokens = 64; // greedy continuations of places in the text
 };
 
+struct Warmup { // before each run
+    uint32_t requests = 0;
+};
+
 struct Jitter { // of simulated steps: they take exp(|x|) times as long, x normal with this deviation
     double step_jitter = 0; // drawn for each step
     double run_jitter = 0;  // drawn for each run, and added
@@ -215,7 +219,7 @@ struct VariantSpec {
     config::Node at_given{}; // as the file has it
     // With the patch:
     WorkloadSpec workload{};
-    uint32_t warmup_requests = 0;
+    Warmup warmup{};
     Jitter jitter{};
     config::Node workload_given{}; // what `workload` was read from
     size_t workload_of = 0;        // the first variant that has the same workload
@@ -231,12 +235,13 @@ struct ExperimentSpec {
     std::string name;      // of the file, or of its folder where that says more
     std::string question;
     std::vector<VariantSpec> variants; // at least one
+    std::string baseline_name;         // as the file has it; empty: the first
     size_t baseline = 0;               // index into variants
     uint32_t repeats = 10;             // at most, where they are adaptive
     std::optional<AdaptiveRepeats> adaptive;
     std::vector<std::string> primary;  // names of metrics, at least one; the first heads the conclusion
     uint64_t seed = 0;
-    uint32_t warmup_requests = 0; // these three: where a variant has none of its own
+    Warmup warmup; // these three: where a variant has none of its own
     Jitter jitter;
     WorkloadSpec workload;
     Watchdog watchdog;
@@ -247,7 +252,7 @@ struct ExperimentSpec {
     std::optional<CapacitySearch> capacity;
     Disturbance disturbance;
     std::optional<QualityCheck> quality;
-    std::filesystem::path results;     // empty: results/<name>-<time>
+    std::string results;               // folder; empty: results/<name>-<time>
     config::Node document;             // the file with its includes; the engine's keys are read from it
 };
 

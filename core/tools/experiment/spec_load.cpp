@@ -7,6 +7,7 @@
 #include "config/load.hpp"
 #include "experiment/capacity_table.hpp"
 #include "experiment/counting_table.hpp"
+#include "experiment/one_of_table.hpp"
 #include "experiment/repeats_table.hpp"
 #include "experiment/path_key.hpp"
 #include "experiment/run_metrics.hpp"
@@ -101,19 +102,10 @@ void check_workloads(const ExperimentSpec& spec, const Node& document, Faults& f
                    "'capacity' varies the rate of arrivals, and these have none: all_at_once or closed_loop");
 }
 
-struct TopLevel { // keys that the specification keeps in another form
-    ExperimentSpec spec;
-    std::string baseline, results;
-    Warmup warmup;
-    Jitter jitter;
-    Watchdog watchdog;
-    Disturbance disturbance;
-};
-
-template <class V>
-void keep(Table<V>& table, std::string name, std::string description) { // read later, with the rest at hand
-    table.custom({.name = std::move(name), .description = std::move(description), .json_schema = R"({"type": "object"})"},
-                 [](const Node* given, V&, Faults&) { return given ? *given : Node{}; });
+void keep(Table<ExperimentSpec>& table, std::string name, std::string description) { // read later, with all at hand
+    read_key(table,
+             {.name = std::move(name), .description = std::move(description), .json_schema = R"({"type": "object"})"},
+             [](const Node&, ExperimentSpec&, Faults&) {});
 }
 
 Table<QualityCheck> quality_table() {
@@ -128,101 +120,68 @@ Table<QualityCheck> quality_table() {
 }
 
 // What is counted, and what else is measured.
-void keep_other(Table<TopLevel>& t) {
-    t.custom({.name = "by",
-              .description = "classes of requests with numbers of their own: some of tenant, priority, prompt_length, "
-                             "class",
-              .json_schema = R"({"type": ["string", "array", "object"]})"},
-             [](const Node* given, TopLevel& out, Faults& faults) {
-                 if (!given) return Node{};
-                 out.spec.by = read_by(*given, faults);
-                 return *given;
-             });
-    t.custom({.name = "window",
-              .description = "auto: the middle 80 % of steady arrivals; whole; or from, until: of the time of "
-                             "arrivals, as 10% or 5s; other requests are not counted",
-              .json_schema = R"({"type": ["string", "object"]})"},
-             [](const Node* given, TopLevel& out, Faults& faults) {
-                 if (!given) return Node{};
-                 read_window(*given, out.spec, faults);
-                 return *given;
-             });
+void add_other(Table<ExperimentSpec>& t) {
+    using S = ExperimentSpec;
+    read_key(t, {.name = "by",
+                 .description = "classes of requests with numbers of their own: some of tenant, priority, "
+                                "prompt_length, class",
+                 .json_schema = R"({"type": ["string", "array", "object"]})"},
+             [](const Node& given, S& out, Faults& faults) { out.by = read_by(given, faults); });
+    read_key(t, {.name = "window",
+                 .description = "auto: the middle 80 % of steady arrivals; whole; or from, until: of the time of "
+                                "arrivals, as 10% or 5s; other requests are not counted",
+                 .json_schema = R"({"type": ["string", "object"]})"},
+             read_window);
     Table<Disturbance> disturbance;
     disturbance
         .key("limit", &Disturbance::limit, Bounds{0, 1, ""},
              "share of the machine's CPU time that others may take of a run; 1: any")
         .key("repeat", &Disturbance::repeat, "a run of which others took more takes place once more");
-    t.section("disturbance", &TopLevel::disturbance, disturbance, "of runs, by other processes or the host");
-    t.custom({.name = "quality",
-              .description = "text, tokens, window, prompts, output_tokens: what variants make of a text",
-              .json_schema = R"({"type": "object"})"},
-             [](const Node* given, TopLevel& out, Faults& faults) {
-                 if (!given || !config::is_section(*given, "'quality'", faults)) return Node{};
-                 quality_table().read(*given, out.spec.quality.emplace(), faults);
-                 return *given;
+    t.section("disturbance", &S::disturbance, disturbance, "of runs, by other processes or the host");
+    read_key(t, {.name = "quality",
+                 .description = "text, tokens, window, prompts, output_tokens: what variants make of a text",
+                 .json_schema = R"({"type": "object"})"},
+             [](const Node& given, S& out, Faults& faults) {
+                 if (!config::is_section(given, "'quality'", faults)) return;
+                 quality_table().read(given, out.quality.emplace(), faults);
              });
     keep(t, "capacity", "slo, share, rates, precision: finds the highest rate that keeps an objective");
 }
 
-Table<TopLevel> top_level_table() {
-    Table<TopLevel> t;
-    const auto spec_key = [&](const char* name, auto ExperimentSpec::*field, Bounds bounds, const char* description) {
-        Table<ExperimentSpec> inner;
-        inner.key(name, field, bounds, description);
-        const config::KeyInfo info = inner.keys().front();
-        t.custom(info, [inner, name](const Node* given, TopLevel& out, Faults& faults) {
-            Node map = Node::map();
-            if (given) map.set(name, *given);
-            return *inner.read(map, out.spec, faults).find(name);
-        });
-    };
-    spec_key("name", &ExperimentSpec::name, {}, "names the folder of results; default: the file's");
-    spec_key("question", &ExperimentSpec::question, {}, "what the experiment is to answer");
+Table<ExperimentSpec> top_level_table() {
+    using S = ExperimentSpec;
+    Table<S> t;
+    t.key("name", &S::name, "names the folder of results; default: the file's")
+        .key("question", &S::question, "what the experiment is to answer");
     keep(t, "variants", "name → keys that differ: of the engine, workload, warmup, simulation");
     keep(t, "factors", "dotted path → list of values; the variants are all combinations");
-    t.key("baseline", &TopLevel::baseline, "the variant that others are compared with; default: the first");
-    t.custom(repeats_key(), [](const Node* given, TopLevel& out, Faults& faults) {
-        return read_repeats(given, out.spec, faults);
-    });
-    spec_key("seed", &ExperimentSpec::seed, {}, "of all draws: workload, order of runs, sampling");
-    t.custom({.name = "workload",
-              .type = config::ValueType::kMap,
-              .description = "what is asked of the engine",
-              .children = workload_table().keys()},
-             [](const Node* given, TopLevel& out, Faults& faults) {
-                 if (!given || !config::is_section(*given, "'workload'", faults)) return Node{};
-                 Node effective = workload_table().read(*given, out.spec.workload, faults);
-                 finish_workload(*given, out.spec.workload, faults);
-                 return effective;
+    t.key("baseline", &S::baseline_name, "the variant that others are compared with; default: the first");
+    read_key(t, repeats_key(), read_repeats);
+    t.key("seed", &S::seed, "of all draws: workload, order of runs, sampling");
+    read_key(t, {.name = "workload",
+                 .type = config::ValueType::kMap,
+                 .description = "what is asked of the engine",
+                 .children = workload_table().keys()},
+             [](const Node& given, S& out, Faults& faults) {
+                 if (!config::is_section(given, "'workload'", faults)) return;
+                 workload_table().read(given, out.workload, faults);
+                 finish_workload(given, out.workload, faults);
              })
         .required();
-    t.section("warmup", &TopLevel::warmup, warmup_table(), "before each run");
-    t.section("simulation", &TopLevel::jitter, jitter_table(), "noise of simulated runs");
+    t.section("warmup", &S::warmup, warmup_table(), "before each run");
+    t.section("simulation", &S::jitter, jitter_table(), "noise of simulated runs");
     Table<Watchdog> watchdog;
     watchdog.key("call_s", &Watchdog::call_s, Bounds{0, 1e6, "s"},
                  "a run ends when a plugin's call has not returned after this time; 0: never");
-    t.section("watchdog", &TopLevel::watchdog, watchdog, "of plugins that hang");
-    const Table<Slo> slo = slo_table();
-    t.custom({.name = "slo",
-              .type = config::ValueType::kMap,
-              .description = "what a request must keep to count as good",
-              .children = slo.keys()},
-             [slo](const Node* given, TopLevel& out, Faults& faults) {
-                 if (!given || !config::is_section(*given, "'slo'", faults)) return Node{};
-                 return slo.read(*given, out.spec.slo, faults);
-             });
-    keep_other(t);
-    t.custom({.name = "primary",
-              .description = "metrics that get verdicts; default: goodput_share or output_throughput, ttft_p50, "
-                              "ttft_p99, "
-                         "tpot_p50, tpot_p99, e2e_p50",
-              .json_schema = R"({"type": "array", "items": {"type": "string"}})"},
-             [](const Node* given, TopLevel& out, Faults& faults) {
-                 if (!given) return Node{};
-                 out.spec.primary = read_primary(*given, faults);
-                 return *given;
-             });
-    t.key("results", &TopLevel::results, "folder of results; default: results/<name>-<time>");
+    t.section("watchdog", &S::watchdog, watchdog, "of plugins that hang");
+    t.section("slo", &S::slo, slo_table(), "what a request must keep to count as good");
+    add_other(t);
+    read_key(t, {.name = "primary",
+                 .description = "metrics that get verdicts; default: goodput_share or output_throughput, ttft_p50, "
+                                "ttft_p99, tpot_p50, tpot_p99, e2e_p50",
+                 .json_schema = R"({"type": "array", "items": {"type": "string"}})"},
+             [](const Node& given, S& out, Faults& faults) { out.primary = read_primary(given, faults); });
+    t.key("results", &S::results, "folder of results; default: results/<name>-<time>");
     t.leave(config::engine_keys());
     return t;
 }
@@ -236,16 +195,10 @@ const std::vector<config::KeyInfo>& experiment_keys() {
 
 Result<ExperimentSpec> spec_from(const Node& document, const std::string& name) {
     Faults faults;
-    TopLevel top;
-    top.spec.name = name;
-    top_level_table().read(document, top, faults);
-    ExperimentSpec& spec = top.spec;
+    ExperimentSpec spec;
+    spec.name = name;
     spec.document = document;
-    spec.warmup_requests = top.warmup.requests;
-    spec.jitter = top.jitter;
-    spec.watchdog = top.watchdog;
-    spec.disturbance = top.disturbance;
-    spec.results = top.results;
+    top_level_table().read(document, spec, faults);
     const Node *variants = document.find("variants"), *factors = document.find("factors");
     if (variants && factors) faults.add(factors->origin, "'factors' and 'variants' exclude each other");
     else if (variants) spec.variants = read_variants(*variants, faults);
@@ -263,16 +216,17 @@ Result<ExperimentSpec> spec_from(const Node& document, const std::string& name) 
         faults.add(variants->origin, "more than " + std::to_string(kMaxVariants) + " variants");
     std::vector<std::string> names;
     for (const VariantSpec& v : spec.variants) names.push_back(v.name);
-    if (const auto at = std::find(names.begin(), names.end(), top.baseline); at != names.end())
+    const std::string& baseline = spec.baseline_name;
+    if (const auto at = std::ranges::find(names, baseline); at != names.end())
         spec.baseline = static_cast<size_t>(at - names.begin());
-    else if (!top.baseline.empty())
-        faults.add(document.find("baseline")->origin, "no variant '" + config::printable(top.baseline) + "'" +
-                                                          did_you_mean(top.baseline, names) + ", there are " +
+    else if (!baseline.empty())
+        faults.add(document.find("baseline")->origin, "no variant '" + config::printable(baseline) + "'" +
+                                                          did_you_mean(baseline, names) + ", there are " +
                                                           joined(names));
     complete_variants(document, spec, faults);
     check_workloads(spec, document, faults);
     if (faults.any()) return faults.failure();
-    return std::move(spec);
+    return spec;
 }
 
 Result<ExperimentSpec> load_spec(const std::filesystem::path& file) {

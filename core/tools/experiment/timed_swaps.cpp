@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 
 #include "base/suggest.hpp"
 #include "config/plugin_slot.hpp"
 #include "config/table.hpp"
 #include "engine/swap/swap_control.hpp"
 #include "engine/swap/together.hpp"
+#include "experiment/path_key.hpp"
 #include "host/prober.hpp"
 #include "host/swap_line.hpp"
 #include "weights/loader.hpp"
@@ -59,22 +59,14 @@ void read_slots(const Node& given, AtItem& out, Faults& faults) {
 config::Table<AtItem> item_table() {
     config::Table<AtItem> t;
     t.key("request", &AtItem::request, config::Bounds{0, 4e6, "requests"}, "once so many requests have arrived");
-    t.custom({.name = "t", .description = "or: so long after the start of the run, as 5s or 500ms",
-              .json_schema = "{}"},
-             [](const Node* given, AtItem& out, Faults& faults) {
-                 if (!given) return Node{};
-                 out.t_ns = read_duration_ns(*given, faults);
-                 return *given;
-             });
-    t.custom({.name = "swap",
-              .description = "slot → the plugin that takes it, as in the engine's configuration; model → the folder or "
-                             "file of a checkpoint; several succeed or fail together",
-              .json_schema = R"({"type": "object"})"},
-             [](const Node* given, AtItem& out, Faults& faults) {
-                 if (!given) return Node{};
-                 read_slots(*given, out, faults);
-                 return *given;
-             })
+    value_key(t, {.name = "t", .description = "or: so long after the start of the run, as 5s or 500ms",
+                  .json_schema = "{}"},
+              &AtItem::t_ns, read_duration_ns);
+    read_key(t, {.name = "swap",
+                 .description = "slot → the plugin that takes it, as in the engine's configuration; model → the folder "
+                                "or file of a checkpoint; several succeed or fail together",
+                 .json_schema = R"({"type": "object"})"},
+             read_slots)
         .required();
     return t;
 }
@@ -119,19 +111,12 @@ std::string SwapTask::text() const {
 
 namespace {
 
-// A folder or file beside the experiment's file, if there is one, else in the current folder.
 config::PluginChoice read_checkpoint(const Node& given, Faults& faults) {
     if (given.kind != NodeKind::kScalar || given.text.empty()) {
         faults.add(given.origin, "'model' is " + given.describe() + ", expected the folder or file of a checkpoint");
         return {};
     }
-    std::filesystem::path path = given.text;
-    if (given.origin.kind == config::Origin::Kind::kFile && given.origin.name) {
-        const auto beside = std::filesystem::path(*given.origin.name).parent_path() / path;
-        std::error_code error;
-        if (std::filesystem::exists(beside, error)) path = beside;
-    }
-    return {path.lexically_normal().string(), {}};
+    return {beside_or_here(given, given.text).lexically_normal().string(), {}};
 }
 
 config::PluginChoice read_task(const TimedSwap& t, const host::Registry& registry, Faults& faults) {

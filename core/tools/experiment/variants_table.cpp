@@ -182,7 +182,7 @@ void complete_variants(const Node& document, ExperimentSpec& spec, Faults& fault
     const bool read = !shared_is_faulty(document);
     for (VariantSpec& v : spec.variants) {
         v.workload = spec.workload;
-        v.warmup_requests = spec.warmup_requests;
+        v.warmup = spec.warmup;
         v.jitter = spec.jitter;
         v.workload_given = given_to(v, "workload");
         if (!read) continue;
@@ -192,9 +192,8 @@ void complete_variants(const Node& document, ExperimentSpec& spec, Faults& fault
             finish_workload(v.workload_given, v.workload, faults);
         }
         if (varied(v, "warmup")) {
-            Warmup warmup;
-            warmup_table().read(given_to(v, "warmup"), warmup, faults);
-            v.warmup_requests = warmup.requests;
+            v.warmup = {};
+            warmup_table().read(given_to(v, "warmup"), v.warmup, faults);
         }
         if (varied(v, "simulation")) {
             v.jitter = {};

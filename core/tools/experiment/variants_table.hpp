@@ -10,9 +10,6 @@ namespace patchbay::experiment {
 
 inline constexpr size_t kMaxVariants = 256;
 
-struct Warmup {
-    uint32_t requests = 0;
-};
 config::Table<Warmup> warmup_table();
 config::Table<Jitter> jitter_table();
 

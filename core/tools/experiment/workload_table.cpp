@@ -97,10 +97,13 @@ Table<Deadlines> deadline_table() {
 Table<WorkloadSpec> workload_table() {
     using W = WorkloadSpec;
     Table<W> t;
+    const auto kind_key = [&](const char* name, auto W::*field, const auto& read, const char* text) -> Table<W>& {
+        config::KeyInfo info{.name = name, .description = text, .json_schema = R"({"type": ["string", "object"]})"};
+        return value_key(t, std::move(info), field, read);
+    };
     t.key("requests", &W::requests, Bounds{1, kMaxRequests, "requests"},
           "a run; default: all prompts of the file, of a trace what there is for each repeat");
-    read_key(t, "prompts", &W::prompts, read_prompts, "one of jsonl, text, synthetic, trace");
-    t.required();
+    kind_key("prompts", &W::prompts, read_prompts, "one of jsonl, text, synthetic, trace").required();
     length_key(t, "output_tokens", &W::output_tokens, "output lengths; default: the trace's");
     t.key("ignore_eos", &W::ignore_eos, "outputs have exactly their length; false: at most")
         .key("max_prompt_tokens", &W::max_prompt_tokens, kTokensOrNone,
@@ -109,10 +112,10 @@ Table<WorkloadSpec> workload_table() {
              "longer outputs are cut; 0: no limit but the model's");
     length_key(t, "max_tokens", &W::max_tokens,
                "that requests declare; outputs end at their length. Default: that length");
-    read_key(t, "arrivals", &W::arrivals, read_arrivals,
+    kind_key("arrivals", &W::arrivals, read_arrivals,
              "when requests come: one of all_at_once, deterministic, poisson, gamma, burst, ramp, on_off, diurnal, "
              "closed_loop, trace");
-    read_key(t, "windows", &W::windows, read_windows,
+    kind_key("windows", &W::windows, read_windows,
              "rows of the trace that each repeat has: one of disjoint (default), drawn, same");
     t.values("tenants", &W::tenants, Bounds{0, 1e9, ""}, "shares of the requests that tenants 1, 2, … send")
         .values("priorities", &W::priorities, Bounds{0, 1e9, ""}, "shares of the requests with priority 0, 1, …")
@@ -120,14 +123,10 @@ Table<WorkloadSpec> workload_table() {
         .section("sessions", &W::sessions, sessions_table(), "requests that follow one another in a conversation")
         .section("deadline", &W::deadline, deadline_table(), "by when a request is to have ended");
     t.section("sampling", &W::sampling, sampling_table(), "how tokens are sampled; each request has a seed of its own");
-    t.custom({.name = "at",
-              .description = "{request: N, swap: {…}}, or a list of such: swaps in mid-run, in every variant",
-              .json_schema = R"({"type": ["array", "object"]})"},
-             [](const Node* given, W& out, Faults& faults) {
-                 if (!given) return Node{};
-                 out.at = read_timed_swaps(*given, faults);
-                 return *given;
-             });
+    read_key(t, {.name = "at",
+                 .description = "{request: N, swap: {…}}, or a list of such: swaps in mid-run, in every variant",
+                 .json_schema = R"({"type": ["array", "object"]})"},
+             [](const Node& given, W& out, Faults& faults) { out.at = read_timed_swaps(given, faults); });
     return t;
 }
 

@@ -134,7 +134,7 @@ workload:
     EXPECT_EQ(spec->baseline, 1u);
     EXPECT_EQ(spec->repeats, 7u);
     EXPECT_EQ(spec->seed, 42u);
-    EXPECT_EQ(spec->warmup_requests, 3u);
+    EXPECT_EQ(spec->warmup.requests, 3u);
     EXPECT_EQ(spec->slo.ttft_ms, 200);
     EXPECT_EQ(spec->slo.tpot_ms, 20.5);
     EXPECT_FALSE(spec->slo.e2e_ms);
@@ -277,8 +277,8 @@ variants:
     EXPECT_EQ(std::get<PoissonArrivals>(v[1].workload.arrivals).rate, 8);
     EXPECT_EQ(std::get<GammaArrivals>(v[2].workload.arrivals).cv, 3) << "another kind takes the place of the first";
     EXPECT_EQ(v[2].workload.requests, 10u);
-    EXPECT_EQ(v[1].warmup_requests, 3u);
-    EXPECT_EQ(v[2].warmup_requests, 0u);
+    EXPECT_EQ(v[1].warmup.requests, 3u);
+    EXPECT_EQ(v[2].warmup.requests, 0u);
     EXPECT_EQ(v[3].jitter.run_jitter, 0.5);
     EXPECT_TRUE(v[1].same_requests && v[2].same_requests) << "only their times differ";
     EXPECT_FALSE(v[3].same_requests);
