@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "bench/limits.hpp"
-#include "bench/process_memory.hpp"
 #include "engine/engine.hpp"
 
 namespace patchbay::bench {
@@ -33,6 +32,11 @@ struct CaseResult {
     double overhead_seconds;   // a decode step outside of the model's forward pass and the sampler, median; of steps
                                // that come in turn: a host that works while the device does costs nothing
     double replayed = 0, in_flight = 0; // shares of the decode steps: by a graph; with the one before not yet back
+};
+
+struct ProcessMemory { // bytes that are resident; 0: the system does not say
+    uint64_t now = 0;
+    uint64_t peak = 0; // while loading
 };
 
 struct ModelBench {

@@ -1,5 +1,7 @@
 // The subcommands of patchbay, each in the file of its name.
 #pragma once
+#include <optional>
+
 #include "cli/command.hpp"
 
 namespace patchbay::cli {
@@ -40,7 +42,13 @@ void add_serve_command(Commands&);
 void add_tokenize_commands(Commands&);
 // patchbay top: what a running engine does, in the terminal.
 void add_top_command(Commands&);
+// patchbay worker: a rank that rank 0 starts.
+void add_worker_command(Commands&);
 // patchbay workload: what a recorded trace contains.
 void add_workload_command(Commands&);
+
+// Where mpirun or srun started this process as a rank other than rank 0: its exit code. None: it is no such rank.
+// parallel: called by one that is.
+std::optional<int> run_as_rank(const std::function<Result<config::ParallelSettings>()>& parallel);
 
 }  // namespace patchbay::cli

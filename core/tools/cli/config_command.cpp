@@ -10,11 +10,10 @@
 #include "base/suggest.hpp"
 #include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
-#include "cli/shown_experiment.hpp"
 #include "config/show.hpp"
 #include "config/slots.hpp"
 #include "execution/model_choice.hpp"
-#include "experiment/missing_inputs.hpp"
+#include "experiment/portable_spec.hpp"
 #include "experiment/prepared_variants.hpp"
 #include "experiment/repeats_table.hpp"
 #include "experiment/spec_load.hpp"
@@ -28,6 +27,9 @@ struct ConfigOptions {
     std::vector<std::string> plugin_dirs;
     bool json = false, experiment = false;
 };
+
+// Called with each configuration before it is shown; may add origins of its values.
+using Explain = std::function<void(config::Loaded&)>;
 
 struct ShownConfig {
     std::string name; // of a variant; empty: the file as a whole
@@ -77,6 +79,41 @@ std::string engine_faults(const config::Node& document, const host::Registry& re
     for (const experiment::VariantSpec& v : experiment::readable_variants(document))
         add(config::merge(shared, config::engine_part(v.patch)));
     return out;
+}
+
+// Keys that the file leaves out and that have a default, in the sections too.
+void add_defaults(config::Node& map, const std::vector<config::KeyInfo>& keys) {
+    for (const config::KeyInfo& key : keys) {
+        if (key.type == config::ValueType::kMap) {
+            const config::Node* given = map.find(key.name);
+            config::Node section = given ? *given : config::Node::map();
+            add_defaults(section, key.children);
+            if (!section.entries.empty()) map.set(key.name, std::move(section));
+        } else if (key.default_value && !map.find(key.name)) {
+            const bool text = key.type == config::ValueType::kString;
+            map.set(key.name, text ? config::Node::string(*key.default_value)
+                                   : config::Node::scalar(*key.default_value));
+        }
+    }
+}
+
+// As `config show` prints it: every value in effect, in a file that asks the same of the same engines.
+config::Node shown_experiment(const experiment::ExperimentSpec& spec, const host::Registry& registry,
+                      const Explain& explain) {
+    config::Node shown = experiment::portable(spec, registry);
+    const auto choose = [&](const char* key, const std::string& value, const std::string& reason) {
+        if (!spec.document.find(key)) shown.set(key, config::Node::string(value, config::Origin::automatic(reason)));
+    };
+    choose("name", spec.name, "the file's or folder's");
+    // Not by its name: names of factors' variants hold paths as they were written.
+    choose("baseline", "", spec.variants[spec.baseline].name + ", the first variant");
+    add_defaults(shown, experiment::experiment_keys());
+    // What the variants share; where it is no whole configuration (a model for each variant, say) only what is given.
+    if (auto shared = config::load_engine_config(config::engine_part(shown), registry)) {
+        explain(*shared);
+        for (config::Entry& e : shared->effective.entries) shown.set(e.key, std::move(e.value));
+    }
+    return shown;
 }
 
 // The spec's faults and the engine's, all of them; then each variant as it would run.

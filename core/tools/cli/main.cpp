@@ -14,7 +14,6 @@
 #include "base/thread_stack.hpp"
 #include "cli/commands.hpp"
 #include "cli/report_command.hpp"
-#include "cli/worker_command.hpp"
 #include "patchbay/abi.h"
 
 namespace patchbay::cli {

@@ -19,7 +19,7 @@
 #include "cli/run_control.hpp"
 #include "cli/step_file_flags.hpp"
 #include "experiment/against_itself.hpp"
-#include "experiment/only.hpp"
+#include "experiment/portable_spec.hpp"
 #include "experiment/progress_bar.hpp"
 #include "experiment/repeats_table.hpp"
 #include "experiment/results_resume.hpp"

@@ -62,7 +62,7 @@ ProgramRun run_quietly(const std::vector<std::string>& words, uint32_t timeout_s
         pollfd wait{ends[0], POLLIN, 0};
         in_time = now < deadline && poll(&wait, 1, static_cast<int>((deadline - now) / 1'000'000 + 1)) >= 0;
         char bytes[4096];
-        const ssize_t n = wait.revents ? read(ends[0], bytes, sizeof bytes) : -1;
+        const ssize_t n = wait.revents ? ::read(ends[0], bytes, sizeof bytes) : -1;
         if (n == 0) break;
         if (n > 0 && run.output.size() < kMaxBytes) run.output.append(bytes, static_cast<size_t>(n));
     }

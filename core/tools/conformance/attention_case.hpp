@@ -1,11 +1,12 @@
 // Pages, a batch, and one bound attention over them, for the attention's checks, in the memory of the device that it
 // names where there is one.
 #pragma once
+#include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "conformance/check.hpp"
 #include "conformance/device_buffer.hpp"
-#include "conformance/fenced_memory.hpp"
 
 namespace patchbay::conformance {
 
@@ -29,6 +30,20 @@ std::vector<double> attend(const Shape&, const Tokens&, uint32_t token);
 struct Part { // tokens [from, to) of a sequence are computed in this step
     const Tokens* tokens;
     uint32_t sequence, from, to;
+};
+
+// Host memory after bytes that may be neither read nor written, for arrays in which an index of −1 means "none".
+class FencedMemory {
+  public:
+    FencedMemory() = default;
+    static Result<FencedMemory> create(size_t bytes, size_t fence); // at least so many before; filled with 0xff
+    std::byte* data() const { return data_; } // as mmap aligns it
+    size_t size() const { return size_; }
+
+  private:
+    std::shared_ptr<void> mapping_;
+    std::byte* data_ = nullptr;
+    size_t size_ = 0;
 };
 
 class Pages {

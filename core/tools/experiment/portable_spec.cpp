@@ -1,7 +1,12 @@
 #include "experiment/portable_spec.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
+
+#include "base/refusals.hpp"
+#include "base/suggest.hpp"
+#include "experiment/path_key.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -26,14 +31,10 @@ bool names_a_file(const std::string& path, const Keys& keys) {
            (path.starts_with("workload.prompts.") && path.ends_with(".path"));
 }
 
-// As readers look for it: beside the file that names it, then in the current folder.
 std::string absolute(const Node& named) {
     std::error_code error;
-    if (named.origin.kind == config::Origin::Kind::kFile && named.origin.name) {
-        const fs::path beside = fs::path(*named.origin.name).parent_path() / named.text;
-        if (fs::exists(beside, error)) return fs::absolute(beside).lexically_normal().string();
-    }
-    return fs::exists(named.text, error) ? fs::absolute(named.text).lexically_normal().string() : named.text;
+    const fs::path found = beside_or_here(named, named.text);
+    return fs::exists(found, error) ? fs::absolute(found).lexically_normal().string() : named.text;
 }
 
 void make_absolute(Node& node, const std::string& path, const Keys& keys) {
@@ -55,6 +56,29 @@ Node portable(const ExperimentSpec& spec, const host::Registry& registry) {
             make_absolute(e.value, e.key == "factors" ? "" : e.key, keys);
     }
     if (!document.find("name")) document.set("name", Node::string(spec.name));
+    return document;
+}
+
+Result<Node> only(const ExperimentSpec& spec, const std::vector<std::string>& names) {
+    std::vector<std::string> all;
+    for (const VariantSpec& v : spec.variants) all.push_back(v.name);
+    for (const std::string& name : names)
+        if (std::ranges::find(all, name) == all.end())
+            return not_found("no variant '" + config::printable(name) + "'" + did_you_mean(name, all));
+    Node variants = Node::map();
+    std::string baseline;
+    for (size_t v = 0; v < spec.variants.size(); ++v) {
+        const VariantSpec& given = spec.variants[v];
+        if (std::ranges::find(names, given.name) == names.end()) continue;
+        Node patch = given.patch;
+        if (!given.at.empty()) patch.set("at", given.at_given);
+        variants.set(given.name, std::move(patch));
+        if (baseline.empty() || v == spec.baseline) baseline = given.name;
+    }
+    Node document = spec.document;
+    std::erase_if(document.entries, [](const Entry& e) { return e.key == "factors"; });
+    document.set("variants", std::move(variants));
+    document.set("baseline", Node::string(baseline));
     return document;
 }
 

@@ -5,12 +5,12 @@
 #include "base/suggest.hpp"
 #include "base/words.hpp"
 #include "config/load.hpp"
-#include "experiment/capacity_table.hpp"
 #include "experiment/counting_table.hpp"
 #include "experiment/one_of_table.hpp"
 #include "experiment/repeats_table.hpp"
 #include "experiment/path_key.hpp"
 #include "experiment/run_metrics.hpp"
+#include "experiment/shares.hpp"
 #include "experiment/variants_table.hpp"
 #include "experiment/workload_table.hpp"
 
@@ -23,6 +23,56 @@ using config::Faults;
 using config::Node;
 using config::NodeKind;
 using config::Table;
+
+Table<Slo> slo_table() {
+    Table<Slo> slo;
+    const Bounds ms{.min = 0, .max = 1e9, .unit = "ms"};
+    slo.key("ttft_ms", &Slo::ttft_ms, ms, "time to first token at most")
+        .key("tpot_ms", &Slo::tpot_ms, ms, "time per output token after the first at most")
+        .key("e2e_ms", &Slo::e2e_ms, ms, "time from arrival to the last token at most");
+    return slo;
+}
+
+struct GivenCapacity {
+    Slo slo;
+    std::string share = "90%", precision = "5%";
+    std::vector<double> rates;
+};
+
+Table<GivenCapacity> capacity_table() {
+    Table<GivenCapacity> t;
+    t.section("slo", &GivenCapacity::slo, slo_table(), "the objective; default: the experiment's")
+        .key("share", &GivenCapacity::share, "of the requests that must keep it, as 90%")
+        .values("rates", &GivenCapacity::rates, Bounds{1e-6, 1e6, "1/s"}, "lowest and highest rate of the search: [1, 64]")
+        .key("precision", &GivenCapacity::precision, "the search ends once the rate is known this well, as 5%");
+    return t;
+}
+
+// objective: of the experiment, which holds where the search has none of its own.
+std::optional<CapacitySearch> read_capacity(const Node& given, const Slo& objective, Faults& faults) {
+    if (!config::is_section(given, "'capacity'", faults)) return std::nullopt;
+    GivenCapacity read;
+    capacity_table().read(given, read, faults);
+    const auto place = [&](const char* key) { return given.find(key) ? given.find(key)->origin : given.origin; };
+    CapacitySearch out;
+    out.slo = read.slo.any() ? read.slo : objective;
+    if (!out.slo.any()) faults.add(given.origin, "'capacity' needs an objective: give 'slo' in it, or in the file");
+    const auto share = share_of(read.share), precision = share_of(read.precision);
+    if (!share || *share <= 0 || *share > 1)
+        faults.add(place("share"), "'share' is '" + config::printable(read.share) + "', expected a share such as 90%");
+    if (!precision || *precision < 0.001 || *precision > 1)
+        faults.add(place("precision"), "'precision' is '" + config::printable(read.precision) +
+                                           "', expected a share from 0.1% to 100%");
+    if (read.rates.size() != 2 || read.rates.front() >= read.rates.back())
+        faults.add(place("rates"), "'rates' are not the lowest and the highest rate of the search, such as [1, 64]");
+    else {
+        out.lowest = read.rates.front();
+        out.highest = read.rates.back();
+    }
+    out.share = share.value_or(out.share);
+    out.precision = precision.value_or(out.precision);
+    return out;
+}
 
 // A swap that no request of the workload would bring about.
 void check_swaps(const std::vector<TimedSwap>& swaps, const WorkloadSpec& w, Faults& faults) {
@@ -232,6 +282,23 @@ Result<ExperimentSpec> spec_from(const Node& document, const std::string& name) 
 Result<ExperimentSpec> load_spec(const std::filesystem::path& file) {
     PB_TRY(const config::Document document, config::load_document(file));
     return spec_from(document.root, name_of_file(file));
+}
+
+void check_inputs(const Node& document, Faults& faults) {
+    const auto check = [&](const Node* path) {
+        std::error_code error;
+        if (path && path->kind == NodeKind::kScalar && !path->text.empty() &&
+            !std::filesystem::exists(beside_or_here(*path, path->text), error))
+            faults.add(path->origin, "there is no file '" + config::printable(path->text) +
+                                         "', neither beside this file nor in the current folder");
+    };
+    const auto check_prompts = [&](const Node& keys) {
+        if (const Node* const prompts = keys.at("workload.prompts"))
+            for (const Entry& kind : prompts->entries) check(kind.value.find("path"));
+    };
+    check(document.at("quality.text"));
+    check_prompts(document);
+    for (const VariantSpec& v : readable_variants(document)) check_prompts(v.patch);
 }
 
 std::string name_of_file(const std::filesystem::path& file) {

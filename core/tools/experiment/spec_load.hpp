@@ -16,6 +16,9 @@ namespace patchbay::experiment {
 Result<ExperimentSpec> load_spec(const std::filesystem::path& file);
 Result<ExperimentSpec> spec_from(const config::Node& document, const std::string& name);
 
+// A fault for each file that it names and that is not there: found before anything is run.
+void check_inputs(const config::Node& document, config::Faults&);
+
 // "experiments/quickstart/experiment.yaml" → "quickstart"; "sweep.yaml" → "sweep".
 std::string name_of_file(const std::filesystem::path& file);
 const std::vector<config::KeyInfo>& experiment_keys(); // top-level keys that are not the engine's

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "engine/speculation/draft_tree.hpp"
+#include "host/function_proposer.hpp"
+#include "patchbay/sdk/proposer.hpp"
 
 namespace patchbay::scenario {
 
@@ -43,6 +45,19 @@ void NextDrafts::check_all_taken(const Requests& requests, Course& course) const
     for (const auto& [name, paths] : std::get<step::Draft>(of_->what).paths)
         if (by_id_.contains(requests.id_of(name)))
             return course.differ(*of_, "draft", "the proposer is asked for " + name, "it is not asked");
+}
+
+Result<host::Proposer> scripted_proposer(DraftsById& drafts) {
+    return host::function_proposer([&drafts](pb_propose_batch& batch) {
+        ProposeBatch b(batch);
+        for (uint32_t i = 0; i < b.size(); ++i) {
+            b.propose(i, {});
+            const auto paths = drafts.extract(b.row(i).id);
+            if (paths.empty()) continue;
+            for (const Tokens& path : paths.mapped()) b.add_path(i, path);
+        }
+        return PB_OK;
+    });
 }
 
 }  // namespace patchbay::scenario

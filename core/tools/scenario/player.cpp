@@ -7,7 +7,6 @@
 #include "engine/simulation.hpp"
 #include "scenario/load.hpp"
 #include "scenario/scripted_engine.hpp"
-#include "scenario/vocabulary.hpp"
 
 namespace patchbay::scenario {
 namespace {
@@ -35,6 +34,40 @@ config::EngineConfig config_of(const Scenario& s) {
     return c;
 }
 
+// The text of a scenario's tokens, for stop strings and grammars: the file gives it for some ids, the others have none.
+class ScriptedTokenizer final : public text::Tokenizer {
+  public:
+    explicit ScriptedTokenizer(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {}
+
+    // The longest token at each place; bytes that begin none are left out.
+    Tokens encode(std::string_view text) const override {
+        Tokens out;
+        while (!text.empty()) {
+            const auto* best = static_cast<const Vocabulary::value_type*>(nullptr);
+            for (const auto& token : vocabulary_)
+                if (text.starts_with(token.second) && (!best || token.second.size() > best->second.size()))
+                    best = &token;
+            if (best) out.push_back(best->first);
+            text.remove_prefix(best ? best->second.size() : 1);
+        }
+        return out;
+    }
+    std::string_view token_bytes(TokenId id) const override {
+        const auto at = vocabulary_.find(id);
+        return at == vocabulary_.end() ? std::string_view() : at->second;
+    }
+    bool is_special(TokenId) const override { return false; }
+    uint32_t vocab_size() const override { return kVocabSize; }
+    std::optional<TokenId> eos() const override { return std::nullopt; } // the scenario's are the model's
+    std::optional<TokenId> id_of(std::string_view text) const override {
+        const auto at = std::ranges::find(vocabulary_, text, &Vocabulary::value_type::second);
+        return at == vocabulary_.end() ? std::nullopt : std::optional(at->first);
+    }
+
+  private:
+    Vocabulary vocabulary_;
+};
+
 bool is_async(const Scenario& s) { return s.engine.async_scheduling == config::AsyncScheduling::kOn; }
 
 bool needs_engine_step(const Step& step, const engine::Engine& engine) {
@@ -60,7 +93,7 @@ Result<std::unique_ptr<Player>> Player::create(const Scenario& s, const host::Re
     if (s.engine.num_speculative_tokens > 0) {
         PB_TRY(setup.proposer, scripted_proposer(out->drafts_.by_id()));
     }
-    if (!s.model.vocabulary.empty()) setup.vocabulary = scripted_vocabulary(s.model.vocabulary);
+    if (!s.model.vocabulary.empty()) setup.vocabulary = std::make_shared<ScriptedTokenizer>(s.model.vocabulary);
     PB_TRY(out->engine_, create_scripted(config_of(s), registry, out->clock_, std::move(setup)));
     const auto names_blocks = [](const Step& step) {
         const auto* expect = std::get_if<step::Expect>(&step.what);
