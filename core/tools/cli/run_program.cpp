@@ -6,32 +6,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child_process.hpp"
 #include "base/clock.hpp"
 
 namespace patchbay::cli {
-
 namespace {
-
-std::vector<char*> pointers_to(const std::vector<std::string>& words) {
-    std::vector<char*> out;
-    for (const std::string& w : words) out.push_back(const_cast<char*>(w.c_str()));
-    out.push_back(nullptr);
-    return out;
-}
 
 int exit_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
 }  // namespace
 
 int run_program(const std::vector<std::string>& words, ProgramOutput output) {
-    const std::vector<char*> argv = pointers_to(words);
+    const SpawnWords argv(words);
     const pid_t child = fork();
     if (child == 0) {
         if (const int null = output == ProgramOutput::kDropped ? open("/dev/null", O_WRONLY) : -1; null >= 0) {
             dup2(null, STDOUT_FILENO);
             dup2(null, STDERR_FILENO);
         }
-        execvp(argv[0], argv.data());
+        execvp(argv.get()[0], argv.get());
         _exit(127);
     }
     int status = 0;
@@ -41,7 +34,7 @@ int run_program(const std::vector<std::string>& words, ProgramOutput output) {
 
 ProgramRun run_quietly(const std::vector<std::string>& words, uint32_t timeout_s) {
     constexpr size_t kMaxBytes = 1 << 20;
-    const std::vector<char*> argv = pointers_to(words);
+    const SpawnWords argv(words);
     int ends[2];
     ProgramRun run;
     if (pipe2(ends, O_CLOEXEC) != 0) return run;
@@ -50,7 +43,7 @@ ProgramRun run_quietly(const std::vector<std::string>& words, uint32_t timeout_s
         setpgid(0, 0); // what it starts is killed with it
         dup2(ends[1], STDOUT_FILENO);
         dup2(ends[1], STDERR_FILENO);
-        execvp(argv[0], argv.data());
+        execvp(argv.get()[0], argv.get());
         _exit(127);
     }
     close(ends[1]);

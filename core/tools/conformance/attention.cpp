@@ -193,28 +193,27 @@ Outcome past_freed_pages(const host::Component& c, const Shape& shape) {
     return {};
 }
 
-Outcome window(Subject& subject) {
-    bool tried = false;
-    const Outcome o = for_each_shape(subject, 1, [&](const host::Component& c, Shape shape) -> Outcome {
-        shape.window = 9;
-        if (describe(c, shape.spec()).status == PB_UNSUPPORTED) return {};
-        tried = true;
-        const Outcome whole = whole_prompts(c, shape);
-        return whole.what == Outcome::What::kOk ? past_freed_pages(c, shape) : whole;
-    });
-    return o.what == Outcome::What::kOk && !tried ? Outcome::skip("it does no sliding window") : o;
-}
+using CheckShape = Outcome(const host::Component&, const Shape&);
 
-// whole_prompts() of each shape as `change` makes it; skipped where it refuses them all.
-Outcome changed(Subject& subject, void (*change)(Shape&), const char* otherwise) {
+// Of each shape as `change` makes it; skipped where it refuses them all.
+Outcome changed(Subject& subject, void (*change)(Shape&), const char* otherwise, CheckShape* run = whole_prompts) {
     bool tried = false;
     const Outcome o = for_each_shape(subject, 1, [&](const host::Component& c, Shape shape) -> Outcome {
         change(shape);
         if (describe(c, shape.spec()).status == PB_UNSUPPORTED) return {};
         tried = true;
-        return whole_prompts(c, shape);
+        return run(c, shape);
     });
     return o.what == Outcome::What::kOk && !tried ? Outcome::skip(otherwise) : o;
+}
+
+Outcome window(Subject& subject) {
+    return changed(
+        subject, [](Shape& s) { s.window = 9; }, "it does no sliding window",
+        [](const host::Component& c, const Shape& shape) {
+            const Outcome whole = whole_prompts(c, shape);
+            return whole.what == Outcome::What::kOk ? past_freed_pages(c, shape) : whole;
+        });
 }
 
 Outcome scale(Subject& subject) {
@@ -229,7 +228,7 @@ Outcome soft_cap(Subject& subject) {
 
 Outcome slopes(Subject& subject) {
     if (!(subject.table<pb_attention>().capabilities & PB_ATTENTION_SLOPES)) return Outcome::skip("it takes no slopes");
-    return for_each_shape(subject, 1, [](const host::Component& c, Shape shape) -> Outcome {
+    return for_each_shape(subject, 1, [](const host::Component& c, Shape shape) {
         for (uint32_t h = 0; h < shape.heads; ++h) shape.slopes.push_back(std::exp2(-static_cast<float>(h) - 1));
         return whole_prompts(c, shape);
     });

@@ -122,7 +122,9 @@ Result<Pages> Pages::create(const host::Component& c, const Shape& shape, uint32
     Pages out(c, shape);
     const pb_attention_spec spec = shape.spec();
     PB_TRY(out.layout_, (filled<&pb_attention::describe, pb_attention_layout>(c, &spec)));
-    PB_CHECK(c.check(out.table().bind(c.self(), &spec, &out.bound_), "bind"));
+    void* bound = nullptr;
+    PB_CHECK(c.check(out.table().bind(c.self(), &spec, &bound), "bind"));
+    out.bound_ = {bound, [&c, unbind = out.table().unbind](void* b) { unbind(c.self(), b); }};
     if (out.layout_.page_bytes == 0 || out.layout_.page_bytes > 1u << 26 || out.layout_.plan_bytes > 1u << 26)
         return fail("a page of " + std::to_string(out.layout_.page_bytes) + " bytes and a plan of " +
                     std::to_string(out.layout_.plan_bytes) + " make no sense for a small layer");
@@ -136,24 +138,6 @@ Result<Pages> Pages::create(const host::Component& c, const Shape& shape, uint32
         PB_TRY(out.sinks_there_, send(*shape.device, out.shape_.sinks));
     }
     return out;
-}
-
-Pages::Pages(Pages&& o) noexcept
-    : component_(o.component_),
-      shape_(o.shape_),
-      layout_(o.layout_),
-      bound_(std::exchange(o.bound_, nullptr)),
-      memory_(std::move(o.memory_)),
-      plan_(std::move(o.plan_)),
-      memory_there_(std::move(o.memory_there_)),
-      plan_there_(std::move(o.plan_there_)),
-      sinks_there_(std::move(o.sinks_there_)),
-      blocks_(std::move(o.blocks_)),
-      taken_(o.taken_),
-      pages_(o.pages_) {}
-
-Pages::~Pages() {
-    if (bound_) table().unbind(component_->self(), bound_);
 }
 
 uint32_t Pages::page_of(uint32_t sequence, uint32_t block) {
@@ -224,29 +208,37 @@ Result<std::vector<float>> Pages::step(const std::vector<Part>& parts, Write wri
     return out;
 }
 
+// q, k, v and out: of the step, or where they lie on the device.
+Result<> Pages::call(const pb_attention_batch* batch, const pb_kv_view* kv, void* plan, void* q, void* k, void* v,
+                     void* out) {
+    const int64_t tokens = batch->token_count, heads = shape_.heads, kv_heads = shape_.kv_heads, dim = shape_.head_dim;
+    const int32_t device = shape_.device ? 1 : 0;
+    const pb_tensor qt = tensor(q, PB_F32, {tokens, heads, dim}, device),
+                    ot = tensor(out, PB_F32, {tokens, heads, dim}, device),
+                    kt = tensor(k, PB_F32, {tokens, kv_heads, dim}, device),
+                    vt = tensor(v, PB_F32, {tokens, kv_heads, dim}, device);
+    void* const self = component_->self();
+    PB_CHECK(component_->check(table().plan(self, bound_.get(), batch, layout_.plan_bytes ? plan : nullptr), "plan"));
+    table().append_kv(self, bound_.get(), batch, kv, &kt, &vt);
+    table().run(self, bound_.get(), batch, kv, &ot, &qt);
+    return {};
+}
+
+pb_kv_view Pages::view(void* memory, const float* sinks) const {
+    return {sizeof(pb_kv_view), 0, static_cast<uint8_t*>(memory), layout_.page_bytes, pages_, 0,
+            shape_.sinks.empty() ? nullptr : sinks};
+}
+
 Result<> Pages::compute(const Step& s) {
-    const int64_t tokens = s.batch.token_count, heads = shape_.heads, kv_heads = shape_.kv_heads, dim = shape_.head_dim;
-    const pb_kv_view kv{sizeof(pb_kv_view),  0,      reinterpret_cast<uint8_t*>(memory_.data()),
-                        layout_.page_bytes, pages_, 0,      shape_.sinks.empty() ? nullptr : shape_.sinks.data()};
-    const pb_tensor qt = tensor(s.q->data(), PB_F32, {tokens, heads, dim}),
-                    ot = tensor(s.out->data(), PB_F32, {tokens, heads, dim});
-    const pb_tensor kt = tensor(s.k->data(), PB_F32, {tokens, kv_heads, dim}),
-                    vt = tensor(s.v->data(), PB_F32, {tokens, kv_heads, dim});
-    void* self = component_->self();
     LentMemory memory; // of the step
-    const pb_attention_batch* const batch = memory.lend(s.batch);
-    const pb_kv_view* const view = memory.lend(kv);
-    PB_CHECK(
-        component_->check(table().plan(self, bound_, batch, layout_.plan_bytes ? plan_.data() : nullptr), "plan"));
-    table().append_kv(self, bound_, batch, view, &kt, &vt);
-    table().run(self, bound_, batch, view, &ot, &qt);
+    PB_CHECK(call(memory.lend(s.batch), memory.lend(view(memory_.data(), shape_.sinks.data())), plan_.data(),
+                  s.q->data(), s.k->data(), s.v->data(), s.out->data()));
     return memory.end_call() ? Result<>() : fail("it writes past the end of its batch");
 }
 
 Result<> Pages::compute_there(const Step& s) {
     const host::Component& device = *shape_.device;
     const auto& its = *static_cast<const pb_device*>(device.type().vtable);
-    const int64_t tokens = s.batch.token_count, heads = shape_.heads, kv_heads = shape_.kv_heads, dim = shape_.head_dim;
     pb_attention_batch b = s.batch;
     const auto copy = [&](const auto* values, size_t count) {
         std::vector copied(values, values + count);
@@ -265,18 +257,9 @@ Result<> Pages::compute_there(const Step& s) {
     b.device = {starts->at<int32_t>(), lens->at<int32_t>(),  firsts->at<int32_t>(),
                 listed->at<int32_t>(), slots->at<int64_t>(), positions->at<int32_t>()};
     if (its.queue) b.queue = its.queue(device.self());
-    const pb_kv_view kv{sizeof(pb_kv_view), 0, memory_there_->at<uint8_t>(), layout_.page_bytes, pages_, 0,
-                        shape_.sinks.empty() ? nullptr : sinks_there_->at<float>()};
-    const pb_tensor qt = tensor(q->at<void>(), PB_F32, {tokens, heads, dim}, 1),
-                    ot = tensor(out->at<void>(), PB_F32, {tokens, heads, dim}, 1),
-                    kt = tensor(k->at<void>(), PB_F32, {tokens, kv_heads, dim}, 1),
-                    vt = tensor(v->at<void>(), PB_F32, {tokens, kv_heads, dim}, 1);
-    void* const self = component_->self();
+    const pb_kv_view kv = view(memory_there_->at<void>(), sinks_there_->at<float>());
     PB_CHECK(device.check(its.begin_step(device.self()), "begin_step"));
-    PB_CHECK(component_->check(
-        table().plan(self, bound_, &b, layout_.plan_bytes ? plan_there_->at<void>() : nullptr), "plan"));
-    table().append_kv(self, bound_, &b, &kv, &kt, &vt);
-    table().run(self, bound_, &b, &kv, &ot, &qt);
+    PB_CHECK(call(&b, &kv, plan_there_->at<void>(), q->at<void>(), k->at<void>(), v->at<void>(), out->at<void>()));
     PB_CHECK(device.check(its.end_step(device.self()), "end_step"));
     return out->fetch();
 }

@@ -50,8 +50,6 @@ class Pages {
   public:
     // pages: how many; all bytes are NaN patterns until something is appended.
     static Result<Pages> create(const host::Component&, const Shape&, uint32_t pages);
-    Pages(Pages&&) noexcept;
-    ~Pages();
 
     // One step. Returns out (tokens of all parts, heads · dim), which was NaN before.
     Result<std::vector<float>> step(const std::vector<Part>&);
@@ -67,6 +65,8 @@ class Pages {
         pb_attention_batch batch;
         std::vector<float>*q, *k, *v, *out;
     };
+    pb_kv_view view(void* memory, const float* sinks) const;
+    Result<> call(const pb_attention_batch*, const pb_kv_view*, void* plan, void* q, void* k, void* v, void* out);
     Result<> compute(const Step&);
     Result<> compute_there(const Step&);
     const pb_attention& table() const { return *static_cast<const pb_attention*>(component_->type().vtable); }
@@ -74,7 +74,7 @@ class Pages {
     const host::Component* component_;
     Shape shape_;
     pb_attention_layout layout_ = sized<pb_attention_layout>();
-    void* bound_ = nullptr;
+    std::shared_ptr<void> bound_; // unbound at the end
     FencedMemory memory_; // pages · page_bytes, after one that is not there: −1 is no page
     std::vector<uint64_t> plan_;
     std::unique_ptr<DeviceBuffer> memory_there_, plan_there_, sinks_there_; // of a device with memory of its own

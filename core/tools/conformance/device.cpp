@@ -104,7 +104,7 @@ std::string differs(const OpCase& c, const Floats& got, const std::vector<double
         return std::to_string(got.size()) + " values, expected " + std::to_string(expected.size());
     for (size_t i = 0; i < got.size(); ++i)
         if (!(std::abs(got[i] - expected[i]) <= tolerance * (1 + std::abs(expected[i]))))
-            return c.op + (" " + c.what) + ": value " + std::to_string(i) + " is " + std::to_string(got[i]) +
+            return c.name() + ": value " + std::to_string(i) + " is " + std::to_string(got[i]) +
                    ", expected " + std::to_string(expected[i]);
     return "";
 }
@@ -134,8 +134,6 @@ Outcome exact(Subject& subject, std::string_view op) {
     return {};
 }
 
-bool same_bits(const float* a, const float* b, size_t n) { return std::memcmp(a, b, n * sizeof(float)) == 0; }
-
 // Compares every case's rows on a plain bench with f(component, case, those rows).
 template <class F>
 Outcome for_each_op(Subject& subject, F&& f) {
@@ -159,12 +157,12 @@ Outcome batch(Subject& subject) {
     }
     return for_each_op(subject, [&](const host::Component&, const OpCase& c, const Floats& all) -> Outcome {
         PB_TRY(auto with_one_thread, subject.make(1));
-        const size_t width = all.size() / static_cast<size_t>(c.rows);
+        const auto width = static_cast<int64_t>(all.size()) / c.rows;
         for (int64_t r = 0; r < c.rows; ++r) {
             PB_TRY(Bench b, Bench::create(*with_one_thread));
             PB_TRY(const Floats alone, c.run(b, r, r + 1));
-            if (alone.size() != width || !same_bits(alone.data(), all.data() + static_cast<size_t>(r) * width, width))
-                return fail(std::string(c.op) + " " + c.what + ": row " + std::to_string(r) +
+            if (!same_bits(alone, slice(all, r, r + 1, width)))
+                return fail(c.name() + ": row " + std::to_string(r) +
                             " has other bits alone on one thread than among " + std::to_string(c.rows) + " on two");
         }
         return {};
@@ -179,8 +177,8 @@ Outcome strides(Subject& subject) {
             const std::string wrong = differs(c, strided, {all.begin(), all.end()}, b.tolerance());
             return wrong.empty() ? Outcome() : fail("rows with a stride: " + wrong);
         }
-        if (strided.size() != all.size() || !same_bits(strided.data(), all.data(), all.size()))
-            return fail(std::string(c.op) + " " + c.what + ": rows with a stride give other bits");
+        if (!same_bits(strided, all))
+            return fail(c.name() + ": rows with a stride give other bits");
         return {};
     });
 }
@@ -189,8 +187,8 @@ Outcome lifetimes(Subject& subject) {
     return for_each_op(subject, [](const host::Component& component, const OpCase& c, const Floats& all) -> Outcome {
         PB_TRY(Bench b, Bench::create(component, Rows::kDense, Steps::kLent));
         PB_TRY(const Floats again, c.run(b, 0, c.rows));
-        if (again.size() != all.size() || !same_bits(again.data(), all.data(), all.size()))
-            return fail(std::string(c.op) + " " + c.what +
+        if (!same_bits(again, all))
+            return fail(c.name() +
                         ": it gives other numbers where arguments are overwritten when their call returns: it keeps a "
                         "pointer");
         return {};
@@ -213,16 +211,12 @@ Outcome charges(Subject& subject) {
         uint64_t charged[2] = {};
         for (uint64_t& ns : charged) {
             PB_TRY(Bench b, Bench::create(*component));
-            PB_CHECK([&]() -> Result<> {
-                const auto done = c.run(b, 0, c.rows);
-                if (!done) return prefixed(std::string(c.op) + " " + c.what, done.failure());
-                return {};
-            }());
+            PB_CHECK(c.run_all(b));
             ns = simulation->charged_ns(self);
         }
-        if (charged[0] == 0) return fail(std::string(c.op) + " " + c.what + ": no time is charged for it");
+        if (charged[0] == 0) return fail(c.name() + ": no time is charged for it");
         if (charged[0] != charged[1])
-            return fail(std::string(c.op) + " " + c.what + ": it is charged " + std::to_string(charged[0]) +
+            return fail(c.name() + ": it is charged " + std::to_string(charged[0]) +
                         " ns, and then " + std::to_string(charged[1]));
     }
     PB_TRY(Bench b, Bench::create(*component));

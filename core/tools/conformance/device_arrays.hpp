@@ -1,4 +1,4 @@
-// Arrays in a device's memory, put there and read back by its own functions, for the device's checks.
+// Arrays in a device's memory, put there and read back by its own functions, and weights, for the device's checks.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -48,6 +48,25 @@ class DeviceArrays {
         std::vector<uint8_t> bytes;
     };
     std::vector<Placed> placed_;
+};
+
+// Weights that a device has prepared; lent: as above.
+class DeviceWeights {
+  public:
+    DeviceWeights(const host::Component& c, bool lent) : component_(c), lent_(lent) {}
+    DeviceWeights(DeviceWeights&&) noexcept = default;
+    ~DeviceWeights();
+
+    Result<const pb_weight*> make(pb_weight_role, int64_t rows, int64_t cols, const Floats&, const Floats& bias = {},
+                                  uint64_t uses = 0, pb_dtype = PB_F32);
+    Result<const pb_weight*> prepare(const pb_weight_source&);
+
+  private:
+    const pb_device& table() const { return *static_cast<const pb_device*>(component_.type().vtable); }
+
+    const host::Component& component_;
+    bool lent_;
+    std::vector<pb_weight*> weights_;
 };
 
 }  // namespace patchbay::conformance

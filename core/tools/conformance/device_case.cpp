@@ -1,9 +1,55 @@
 #include "conformance/device_case.hpp"
 
-#include "conformance/lent_memory.hpp"
+#include <cstring>
+
+#include "patchbay/sdk/op_list.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
 namespace patchbay::conformance {
+namespace {
+
+template <class T>
+T lent(LentMemory&, T value) { // numbers, and what lives as long as the component
+    return value;
+}
+template <class T>
+const T* lent_struct(LentMemory& memory, const T* value) {
+    return value ? memory.lend(*value) : nullptr;
+}
+template <>
+const pb_tensor* lent(LentMemory& memory, const pb_tensor* t) {
+    return lent_struct(memory, t);
+}
+template <>
+const pb_scan* lent(LentMemory& memory, const pb_scan* s) {
+    return lent_struct(memory, s);
+}
+template <>
+const pb_state* lent(LentMemory& memory, const pb_state* s) {
+    return lent_struct(memory, s);
+}
+
+}  // namespace
+
+template <auto Op>
+auto LentOps::lending() {
+    return []<class... Args>(void (*pb_ops::*)(void*, Args...)) -> void (*)(void*, Args...) {
+        return [](void* ctx, Args... args) {
+            auto& self = *static_cast<LentOps*>(ctx);
+            (self.real_.*Op)(self.real_.ctx, lent<Args>(self.memory_, args)...);
+            self.intact_ &= self.memory_.end_call();
+        };
+    }(Op);
+}
+
+LentOps::LentOps(const pb_ops& real) : real_(real) {
+    ops_.struct_size = sizeof ops_;
+    ops_.ctx = this;
+#define PB_LEND(op) \
+    if (real.op) ops_.op = lending<&pb_ops::op>();
+    PB_EACH_OP(PB_LEND)
+#undef PB_LEND
+}
 
 pb_ops ops_of(const host::Component& c) {
     const pb_ops* const given = static_cast<const pb_device*>(c.type().vtable)->ops(c.self());
@@ -71,6 +117,14 @@ Result<Floats> Bench::finish(const pb_tensor& out, const std::function<void(cons
 
 Floats slice(const Floats& all, int64_t from, int64_t to, int64_t width) {
     return {all.begin() + from * width, all.begin() + to * width};
+}
+
+bool same_bits(const Floats& a, const Floats& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+void round_to_bf16(Floats& values) {
+    for (float& v : values) v = bf16_to_f32(f32_to_bf16(v));
 }
 
 }  // namespace patchbay::conformance

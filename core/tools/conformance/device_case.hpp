@@ -8,8 +8,7 @@
 
 #include "conformance/check.hpp"
 #include "conformance/device_arrays.hpp"
-#include "conformance/device_weights.hpp"
-#include "conformance/lent_ops.hpp"
+#include "conformance/lent_memory.hpp"
 
 namespace patchbay::conformance {
 
@@ -20,6 +19,27 @@ enum class Steps {
 };
 
 pb_ops ops_of(const host::Component&); // as this host knows them: what its table lacks is null
+
+// A device's ops, whose structs are overwritten when each call returns: what a device keeps a pointer to is nonsense by
+// the end of the step.
+class LentOps {
+  public:
+    explicit LentOps(const pb_ops& real);
+    LentOps(const LentOps&) = delete;
+    LentOps& operator=(const LentOps&) = delete;
+
+    const pb_ops& ops() const { return ops_; } // those that the device has
+    bool intact() const { return intact_; }    // nothing was written past the end of a struct
+
+  private:
+    template <auto Op>
+    static auto lending();
+
+    const pb_ops real_;
+    pb_ops ops_{};
+    LentMemory memory_;
+    bool intact_ = true;
+};
 
 // What one case puts on a device; goes with it.
 class Bench {
@@ -58,6 +78,8 @@ class Bench {
     std::vector<pb_graph*> graphs_;
 };
 
+using Doubles = std::vector<double>;
+
 struct OpCase {
     const char* op;   // "linear"
     std::string what; // "(3, 17) by (33, 17), bias"
@@ -65,10 +87,20 @@ struct OpCase {
     // Computes rows [from, to); (to − from, width)
     std::function<Result<Floats>(Bench&, int64_t from, int64_t to)> run;
     // All rows in double; inputs as the device's activations hold them.
-    std::function<std::vector<double>(const Bench&)> expected;
+    std::function<Doubles(const Bench&)> expected;
+
+    std::string name() const { return op + (" " + what); }
+    // All rows; a failure names the case.
+    Result<Floats> run_all(Bench& b) const {
+        auto got = run(b, 0, rows);
+        return got ? std::move(got) : prefixed(name(), got.failure());
+    }
 };
 
 Floats slice(const Floats& all, int64_t from, int64_t to, int64_t width); // rows [from, to) of (…, width)
+bool same_bits(const Floats&, const Floats&);
+void round_to_bf16(Floats&);
+inline size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 Outcome graphs(Subject&);                 // device_graphs.cpp
 Outcome steps(Subject&);                  // device_steps.cpp
@@ -81,5 +113,9 @@ Outcome ranks(Subject&);                         // device_ranks.cpp; likewise, 
 std::vector<OpCase> op_cases();          // all
 std::vector<OpCase> optional_op_cases(); // of ops that a device may leave out
 std::vector<OpCase> recurrent_op_cases(); // of those among them that carry states
+// An op that gives f(gate) · up of the halves of each row of random numbers; device_optional_ops.cpp.
+OpCase gate_op(const char* name, uint64_t seed, int64_t tokens, int64_t n,
+               const std::function<void(const pb_ops&, const pb_tensor* out, const pb_tensor* x)>& op,
+               double (*f)(double));
 
 }  // namespace patchbay::conformance

@@ -1,15 +1,9 @@
 // The device's check of graphs: what was captured runs when it is launched, not before, over what memory holds then.
-#include <cstring>
-
 #include "conformance/device_case.hpp"
 #include "host/op_names.hpp"
 
 namespace patchbay::conformance {
 namespace {
-
-bool same(const Floats& a, const Floats& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
 
 // Each op's results by a graph have the bits of those without one. An op in place that ran while it was recorded would
 // show, since it would run twice.
@@ -21,7 +15,7 @@ Outcome each_op(const host::Component& component) {
         PB_TRY(const Floats run, c.run(plain, 0, c.rows));
         PB_TRY(Bench replaying, Bench::create(component, Rows::kDense, Steps::kReplay));
         PB_TRY(const Floats replayed, c.run(replaying, 0, c.rows));
-        if (!same(run, replayed)) return fail(std::string(c.op) + " " + c.what + ": its replay gives other bits");
+        if (!same_bits(run, replayed)) return fail(c.name() + ": its replay gives other bits");
     }
     return {};
 }
@@ -41,25 +35,21 @@ Outcome over_new_inputs(const host::Component& component) {
     };
     PB_TRY(const Floats run, doubled(Steps::kRun, then));
     PB_TRY(const Floats replayed, doubled(Steps::kReplay, then));
-    return same(run, replayed) ? Outcome() : fail("a second launch of a graph does not see the inputs of that time");
+    return same_bits(run, replayed) ? Outcome() : fail("a second launch of a graph does not see the inputs of that time");
 }
 
 Outcome same_charge(const host::Component& component) {
     for (const OpCase& c : op_cases()) {
         if (!host::has_op(ops_of(component), c.op)) continue;
         PB_TRY(Bench b, Bench::create(component, Rows::kDense, Steps::kReplay));
-        PB_CHECK([&]() -> Result<> {
-            const auto done = c.run(b, 0, c.rows);
-            if (!done) return prefixed(std::string(c.op) + " " + c.what, done.failure());
-            return {};
-        }());
+        PB_CHECK(c.run_all(b));
         uint64_t charged[2] = {};
         for (uint64_t& ns : charged) {
             PB_CHECK(b.launch_again());
             ns = component.extension<pb_device_simulation>()->charged_ns(component.self());
         }
         if (charged[0] == 0 || charged[0] != charged[1])
-            return fail(std::string(c.op) + " " + c.what + ": its replay is charged " + std::to_string(charged[0]) +
+            return fail(c.name() + ": its replay is charged " + std::to_string(charged[0]) +
                         " ns, and then " + std::to_string(charged[1]));
     }
     return {};

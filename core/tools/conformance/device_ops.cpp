@@ -8,16 +8,13 @@
 namespace patchbay::conformance {
 namespace {
 
-using Doubles = std::vector<double>;
-
 OpCase linear(uint64_t seed, int64_t tokens, int64_t rows, int64_t cols, bool with_bias, pb_dtype dtype) {
     Noise noise(seed);
-    Floats w = noise.reals(static_cast<size_t>(rows * cols)),
-           bias = with_bias ? noise.reals(static_cast<size_t>(rows)) : Floats{};
-    Floats x = noise.reals(static_cast<size_t>(tokens * cols));
+    Floats w = noise.reals(at(rows * cols)),
+           bias = with_bias ? noise.reals(at(rows)) : Floats{};
+    Floats x = noise.reals(at(tokens * cols));
     if (dtype == PB_BF16) // x too, since a device may round it to the dtype of the weights
-        for (Floats* v : {&w, &bias, &x})
-            for (float& e : *v) e = bf16_to_f32(f32_to_bf16(e));
+        for (Floats* v : {&w, &bias, &x}) round_to_bf16(*v);
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
         PB_TRY(const pb_tensor in, b.arrays().put(slice(b.rounded(x), from, to, cols), {to - from, cols}));
         PB_TRY(const pb_tensor out, b.arrays().poison({to - from, rows}));
@@ -29,9 +26,9 @@ OpCase linear(uint64_t seed, int64_t tokens, int64_t rows, int64_t cols, bool wi
         const Floats in = b.rounded(x);
         for (int64_t t = 0; t < tokens; ++t)
             for (int64_t r = 0; r < rows; ++r) {
-                double sum = with_bias ? bias[static_cast<size_t>(r)] : 0;
+                double sum = with_bias ? bias[at(r)] : 0;
                 for (int64_t c = 0; c < cols; ++c)
-                    sum += double{in[static_cast<size_t>(t * cols + c)]} * w[static_cast<size_t>(r * cols + c)];
+                    sum += double{in[at(t * cols + c)]} * w[at(r * cols + c)];
                 out.push_back(sum);
             }
         return out;
@@ -44,7 +41,7 @@ OpCase linear(uint64_t seed, int64_t tokens, int64_t rows, int64_t cols, bool wi
 
 OpCase embedding(uint64_t seed, int64_t vocab, int64_t n, uint64_t uses) {
     Noise noise(seed);
-    const Floats table = noise.reals(static_cast<size_t>(vocab * n));
+    const Floats table = noise.reals(at(vocab * n));
     std::vector<int32_t> ids = {0, static_cast<int32_t>(vocab - 1)};
     for (int i = 0; i < 5; ++i) ids.push_back(static_cast<int32_t>(noise.below(static_cast<uint32_t>(vocab))));
     const auto tokens = static_cast<int64_t>(ids.size());
@@ -64,12 +61,12 @@ OpCase embedding(uint64_t seed, int64_t vocab, int64_t n, uint64_t uses) {
 
 Doubles norm_of(const Doubles& x, const Floats& w, int64_t n, double eps) {
     Doubles out;
-    for (size_t from = 0; from < x.size(); from += static_cast<size_t>(n)) {
+    for (size_t from = 0; from < x.size(); from += at(n)) {
         double sum = 0;
-        for (int64_t i = 0; i < n; ++i) sum += x[from + static_cast<size_t>(i)] * x[from + static_cast<size_t>(i)];
+        for (int64_t i = 0; i < n; ++i) sum += x[from + at(i)] * x[from + at(i)];
         for (int64_t i = 0; i < n; ++i)
-            out.push_back(x[from + static_cast<size_t>(i)] / std::sqrt(sum / static_cast<double>(n) + eps) *
-                          w[static_cast<size_t>(i)]);
+            out.push_back(x[from + at(i)] / std::sqrt(sum / static_cast<double>(n) + eps) *
+                          w[at(i)]);
     }
     return out;
 }
@@ -78,7 +75,7 @@ Doubles norm_of(const Doubles& x, const Floats& w, int64_t n, double eps) {
 OpCase rms_norm(uint64_t seed, int64_t tokens, int64_t heads, int64_t n) {
     Noise noise(seed);
     const int64_t width = std::max<int64_t>(heads, 1) * n;
-    const Floats x = noise.reals(static_cast<size_t>(tokens * width)), w = noise.reals(static_cast<size_t>(n));
+    const Floats x = noise.reals(at(tokens * width)), w = noise.reals(at(n));
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
         const Floats rows = slice(b.rounded(x), from, to, width);
         DeviceArrays& a = b.arrays();
@@ -97,8 +94,8 @@ OpCase rms_norm(uint64_t seed, int64_t tokens, int64_t heads, int64_t n) {
 // Gives each row of the residual, then that of the norm.
 OpCase add_rms_norm(uint64_t seed, int64_t tokens, int64_t n) {
     Noise noise(seed);
-    const Floats x = noise.reals(static_cast<size_t>(tokens * n)), r = noise.reals(static_cast<size_t>(tokens * n)),
-                 w = noise.reals(static_cast<size_t>(n));
+    const Floats x = noise.reals(at(tokens * n)), r = noise.reals(at(tokens * n)),
+                 w = noise.reals(at(n));
     const auto interleave = [=](const auto& a, const auto& b) {
         std::decay_t<decltype(a)> out;
         for (int64_t from = 0; from < static_cast<int64_t>(a.size()); from += n) {
@@ -131,7 +128,7 @@ OpCase rope(uint64_t seed, int64_t heads, int64_t dim, int64_t rotary, float sca
     const std::vector<int32_t> positions = {0, 1, 2, 17, 100, 63};
     const auto tokens = static_cast<int64_t>(positions.size());
     const int64_t half = rotary / 2, width = heads * dim;
-    const Floats x = noise.reals(static_cast<size_t>(tokens * width));
+    const Floats x = noise.reals(at(tokens * width));
     Floats frequencies;
     for (int64_t i = 0; i < half; ++i)
         frequencies.push_back(
@@ -148,9 +145,9 @@ OpCase rope(uint64_t seed, int64_t heads, int64_t dim, int64_t rotary, float sca
         for (int64_t t = 0; t < tokens; ++t)
             for (int64_t h = 0; h < heads; ++h)
                 for (int64_t i = 0; i < half; ++i) {
-                    const auto p = static_cast<size_t>(t * width + h * dim + i), q = p + static_cast<size_t>(half);
+                    const auto p = at(t * width + h * dim + i), q = p + at(half);
                     const double angle =
-                                     double{frequencies[static_cast<size_t>(i)]} * positions[static_cast<size_t>(t)],
+                                     double{frequencies[at(i)]} * positions[at(t)],
                                  c = std::cos(angle) * scale, s = std::sin(angle) * scale;
                     out[p] = in[p] * c - in[q] * s;
                     out[q] = in[q] * c + in[p] * s;
@@ -161,30 +158,15 @@ OpCase rope(uint64_t seed, int64_t heads, int64_t dim, int64_t rotary, float sca
 }
 
 OpCase silu_mul(uint64_t seed, int64_t tokens, int64_t n) {
-    Noise noise(seed);
-    const Floats x = noise.reals(static_cast<size_t>(tokens * 2 * n), -8, 8);
-    const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
-        PB_TRY(const pb_tensor in, b.arrays().put(slice(b.rounded(x), from, to, 2 * n), {to - from, 2 * n}));
-        PB_TRY(const pb_tensor out, b.arrays().poison({to - from, n}));
-        return b.finish(out, [&](const pb_ops& o) { o.silu_mul(o.ctx, &out, &in); });
-    };
-    const auto expected = [=](const Bench& b) {
-        const Floats in = b.rounded(x);
-        Doubles out;
-        for (int64_t t = 0; t < tokens; ++t)
-            for (int64_t i = 0; i < n; ++i) {
-                const double gate = in[static_cast<size_t>(t * 2 * n + i)],
-                             up = in[static_cast<size_t>(t * 2 * n + n + i)];
-                out.push_back(gate / (1 + std::exp(-gate)) * up);
-            }
-        return out;
-    };
-    return {"silu_mul", "of " + std::to_string(n), tokens, run, expected};
+    return gate_op(
+        "silu_mul", seed, tokens, n,
+        [](const pb_ops& o, const pb_tensor* out, const pb_tensor* x) { o.silu_mul(o.ctx, out, x); },
+        [](double x) { return x / (1 + std::exp(-x)); });
 }
 
 OpCase add(uint64_t seed, int64_t tokens, int64_t n) {
     Noise noise(seed);
-    const Floats x = noise.reals(static_cast<size_t>(tokens * n)), y = noise.reals(static_cast<size_t>(tokens * n));
+    const Floats x = noise.reals(at(tokens * n)), y = noise.reals(at(tokens * n));
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
         PB_TRY(const pb_tensor to_sum, b.arrays().put(slice(b.rounded(x), from, to, n), {to - from, n}));
         PB_TRY(const pb_tensor other, b.arrays().put(slice(b.rounded(y), from, to, n), {to - from, n}));
@@ -200,7 +182,7 @@ OpCase add(uint64_t seed, int64_t tokens, int64_t n) {
 
 OpCase gather_rows(uint64_t seed, int64_t from_rows, int64_t n) {
     Noise noise(seed);
-    const Floats x = noise.reals(static_cast<size_t>(from_rows * n));
+    const Floats x = noise.reals(at(from_rows * n));
     const std::vector<int32_t> rows = {static_cast<int32_t>(from_rows - 1), 0, 2, 2};
     const auto count = static_cast<int64_t>(rows.size());
     const auto run = [=](Bench& b, int64_t from, int64_t to) -> Result<Floats> {
@@ -212,7 +194,7 @@ OpCase gather_rows(uint64_t seed, int64_t from_rows, int64_t n) {
     const auto expected = [=](const Bench& b) {
         Doubles out;
         for (const int32_t r : rows)
-            for (int64_t i = 0; i < n; ++i) out.push_back(b.rounded(x[static_cast<size_t>(r * n + i)]));
+            for (int64_t i = 0; i < n; ++i) out.push_back(b.rounded(x[at(r * n + i)]));
         return out;
     };
     return {"gather_rows", "of " + std::to_string(n), count, run, expected};

@@ -11,9 +11,6 @@
 namespace patchbay::conformance {
 namespace {
 
-using Doubles = std::vector<double>;
-size_t at(int64_t i) { return static_cast<size_t>(i); }
-
 OpCase layer_norm(uint64_t seed, int64_t tokens, int64_t n, float shift) {
     Noise noise(seed);
     Floats x = noise.reals(at(tokens * n));
@@ -83,12 +80,6 @@ OpCase halves_op(const char* name, uint64_t seed, int64_t tokens, int64_t n,
         return out;
     };
     return {name, "of " + std::to_string(n), tokens, run, expected};
-}
-
-// out = f(gate) · up.
-OpCase gate_op(const char* name, uint64_t seed, int64_t tokens, int64_t n,
-               const std::function<void(const pb_ops&, const pb_tensor*, const pb_tensor*)>& op, double (*f)(double)) {
-    return halves_op(name, seed, tokens, n, op, [f](double gate, double up) { return f(gate) * up; });
 }
 
 // With a limit that some of its numbers are beyond.
@@ -167,8 +158,7 @@ OpCase expert_linear(uint64_t seed, int64_t tokens, int64_t k, int64_t fan, int6
     Noise noise(seed);
     Floats w = noise.reals(at(count * rows * cols)), x = noise.reals(at(tokens * fan * cols));
     if (dtype == PB_BF16) // x too, since a device may round it to the dtype of the weights
-        for (Floats* v : {&w, &x})
-            for (float& e : *v) e = bf16_to_f32(f32_to_bf16(e));
+        for (Floats* v : {&w, &x}) round_to_bf16(*v);
     std::vector<int32_t> ids;
     for (int64_t i = 0; i < tokens * k; ++i)
         ids.push_back(static_cast<int32_t>(noise.below(static_cast<uint32_t>(count))));
@@ -250,7 +240,7 @@ Mlp whole_mlp(uint64_t seed, int64_t tokens, int64_t hidden, int64_t inner) {
     for (int64_t i = 0; i < tokens * hidden; ++i) m.x.push_back(1 + static_cast<float>(noise.below(2)));
     std::fill_n(m.gate_up.begin(), inner * hidden, 1.0f); // gates of at least `hidden`, which SiLU leaves as they are
     for (int64_t i = 0; i < inner; ++i) m.gate_up[at((inner + i) * hidden + i % hidden)] = i % 2 ? -1.0f : 1.0f;
-    for (float& w : m.down) w = bf16_to_f32(f32_to_bf16(w));
+    round_to_bf16(m.down);
     return m;
 }
 
@@ -285,6 +275,11 @@ OpCase gated_mlp(const Mlp& m, pb_gate gate, pb_dtype dtype) {
 }
 
 }  // namespace
+
+OpCase gate_op(const char* name, uint64_t seed, int64_t tokens, int64_t n,
+               const std::function<void(const pb_ops&, const pb_tensor*, const pb_tensor*)>& op, double (*f)(double)) {
+    return halves_op(name, seed, tokens, n, op, [f](double gate, double up) { return f(gate) * up; });
+}
 
 std::vector<OpCase> optional_op_cases() {
     return {layer_norm(21, 5, 67, 0),

@@ -10,9 +10,6 @@
 namespace patchbay::conformance {
 namespace {
 
-using Doubles = std::vector<double>;
-size_t at(int64_t i) { return static_cast<size_t>(i); }
-
 constexpr int64_t kOffset = 16; // floats in front of an op's state in a page
 
 // Pages full of NaN, and which of them hold the states of a batch.

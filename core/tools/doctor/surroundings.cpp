@@ -6,20 +6,19 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/child_process.hpp"
 #include "doctor/findings.hpp"
 
 namespace patchbay::doctor {
 namespace {
 
 bool runs_silently(const std::vector<std::string>& words) {
-    std::vector<char*> argv;
-    for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
-    argv.push_back(nullptr);
+    const SpawnWords argv(words);
     const pid_t child = fork();
     if (child == 0) {
         const int nothing = open("/dev/null", O_RDWR);
         for (const int stream : {0, 1, 2}) dup2(nothing, stream);
-        execvp(argv[0], argv.data());
+        execvp(argv.get()[0], argv.get());
         _exit(127);
     }
     int status = 0;

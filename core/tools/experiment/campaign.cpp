@@ -21,10 +21,7 @@ constexpr int kLookMs = 50; // at whether it is interrupted, while nothing happe
 
 RunRecord record_for(const RunSlot& slot, size_t position, std::string started) {
     RunRecord run;
-    run.variant = slot.variant;
-    run.repeat = slot.repeat;
-    run.attempt = slot.attempt;
-    run.rate = slot.rate;
+    place(run, slot);
     run.position = static_cast<uint32_t>(position);
     run.started = std::move(started);
     return run;
@@ -237,10 +234,7 @@ RunRecord Campaign::record_of(const PreparedVariants& prepared, const Active& ac
         run = process.ran()->record;
         const PreparedVariant& then = prepared.variants[active.slot.variant];
         for (std::string& what : changes(then, process.ran()->loaded)) run.faults.push_back(std::move(what));
-        run.variant = active.slot.variant;
-        run.repeat = active.slot.repeat;
-        run.attempt = active.slot.attempt;
-        run.rate = active.slot.rate;
+        place(run, active.slot);
         run.position = static_cast<uint32_t>(active.position);
         if (!process.why().empty()) run.faults.push_back("after its end: " + process.why());
         return run;

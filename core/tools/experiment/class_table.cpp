@@ -11,20 +11,9 @@ namespace {
 
 constexpr size_t kWidth = 120, kMaxRows = 24; // rows: on a screen
 
-struct Cell {
-    std::string value, change;
-};
-
-struct ClassColumn {
-    std::string label, unit;
-    std::vector<Cell> cells; // one a class and variant
-    size_t value = 0, change = 0;
-    size_t width() const { return std::max({value + (change ? 1 + change : 0), columns_of(label), columns_of(unit)}); }
-};
-
-Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m, const std::string& unit,
+TableCell cell_of(const VariantResult& r, const VariantResult& base, size_t m, const std::string& unit,
              Intervals intervals) {
-    Cell c{shown(r.metrics[m]), ""};
+    TableCell c{shown(r.metrics[m]), ""};
     if (r.comparison.metrics.empty()) return c;
     const Difference& d = r.comparison.metrics[m];
     if (std::isnan(d.value)) return c;
@@ -37,7 +26,7 @@ Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m, const 
 
 struct ClassTable {
     std::vector<std::string> heads; // of lines: class, variant
-    std::vector<ClassColumn> columns;
+    std::vector<TableColumn> columns;
     size_t head = 0;
 
     std::string text(const std::string& title) const {
@@ -45,21 +34,16 @@ struct ClassTable {
         const auto line = [&](const std::string& name, size_t from, size_t to, auto&& text_of) {
             std::string text = left(name, head);
             for (size_t c = from; c < to; ++c) text += "  " + text_of(columns[c]);
-            while (text.ends_with(' ')) text.pop_back();
-            out += text + '\n';
+            out += trimmed(text) + '\n';
         };
         for (size_t from = 0, to; from < columns.size(); from = to) { // what does not fit goes below
             size_t width = head;
             for (to = from; to < columns.size() && (to == from || width + 2 + columns[to].width() <= kWidth); ++to)
                 width += 2 + columns[to].width();
-            line(title, from, to, [](const ClassColumn& c) { return left(c.label, c.width()); });
-            line("", from, to, [](const ClassColumn& c) { return left(c.unit, c.width()); });
+            line(title, from, to, [](const TableColumn& c) { return left(c.label, c.width()); });
+            line("", from, to, [](const TableColumn& c) { return left(c.unit, c.width()); });
             for (size_t i = 0; i < heads.size(); ++i)
-                line(heads[i], from, to, [&](const ClassColumn& c) {
-                    const Cell& cell = c.cells[i];
-                    return left(right(cell.value, c.value) + (c.change ? " " + left(cell.change, c.change) : ""),
-                                c.width());
-                });
+                line(heads[i], from, to, [&](const TableColumn& c) { return c.text(i); });
         }
         return out;
     }
@@ -71,19 +55,15 @@ ClassTable table_of(const Conclusion& c, size_t from, size_t to, const std::vect
     ClassTable t;
     size_t widest = 0;
     for (size_t k = from; k < to; ++k) widest = std::max(widest, columns_of(c.classes[k].name));
-    std::vector<size_t> order{baseline};
-    for (size_t v = 0; v < names.size(); ++v)
-        if (v != baseline) order.push_back(v);
+    const std::vector<size_t> order = baseline_first(names.size(), baseline);
     for (const size_t m : c.primary) {
-        ClassColumn column{c.list[m].label, c.list[m].unit, {}};
+        TableColumn column{c.list[m].label, c.list[m].unit};
         bool any = false;
         for (size_t k = from; k < to; ++k)
             for (const size_t v : order) {
                 const auto& results = c.classes[k].results;
                 any |= !std::isnan(results[v].metrics[m]);
-                column.cells.push_back(cell_of(results[v], results[baseline], m, column.unit, intervals));
-                column.value = std::max(column.value, columns_of(column.cells.back().value));
-                column.change = std::max(column.change, columns_of(column.cells.back().change));
+                column.add(cell_of(results[v], results[baseline], m, column.unit, intervals));
             }
         if (any) t.columns.push_back(std::move(column)); // KV use and the like are no class's
     }

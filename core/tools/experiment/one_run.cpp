@@ -94,17 +94,14 @@ void follow_steps(DriveHooks& hooks, const Followers& f, const uint64_t& started
     };
 }
 
-RunRecord record_of(const RunSlot& slot) {
-    RunRecord run;
+}  // namespace
+
+void place(RunRecord& run, const RunSlot& slot) {
     run.variant = slot.variant;
     run.repeat = slot.repeat;
     run.attempt = slot.attempt;
     run.rate = slot.rate;
-    run.started = utc_now();
-    return run;
 }
-
-}  // namespace
 
 std::vector<std::string> changes(const PreparedVariant& then, const LoadedParts& now) {
     std::vector<std::string> out;
@@ -126,8 +123,10 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
                          const RunSlot& slot, RunListener& listener, const engine::StepFilePaths& files) {
     const ExperimentSpec& spec = around.spec;
     const VariantSpec& mine = spec.variants[slot.variant];
-    RanOnce out{.record = record_of(slot)};
+    RanOnce out;
     RunRecord& run = out.record;
+    place(run, slot);
+    run.started = utc_now();
     VirtualClock simulated; // of each run alone, so that its times do not depend on the runs before it
     Clock& clock = variant.facts.device_computes ? around.clock : simulated;
     PluginNumbers plugins(listener.wants_metrics() ? &listener : nullptr);

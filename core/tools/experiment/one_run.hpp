@@ -47,6 +47,8 @@ struct RanOnce {
     LoadedParts loaded{};
 };
 
+void place(RunRecord&, const RunSlot&); // in the order of runs
+
 // Where the workload comes from, once the engine is there.
 using SourceOf = std::function<Result<const WorkloadSource*>(const engine::Engine&)>;
 

@@ -163,8 +163,7 @@ std::string quality_text(const std::vector<QualityResult>& results, const std::v
     for (const auto& row : rows) {
         std::string line;
         for (size_t i = 0; i < row.size(); ++i) line += (i ? "  " : "") + left(row[i], widths[i]);
-        while (line.ends_with(' ')) line.pop_back();
-        out += line + '\n';
+        out += trimmed(line) + '\n';
     }
     return out;
 }

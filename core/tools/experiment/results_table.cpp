@@ -54,11 +54,7 @@ Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m, const 
 
 // Names of combinations of factors are long: a factor a line.
 ResultColumn column_of(const Conclusion& c, const std::string& name, size_t variant, size_t baseline) {
-    ResultColumn column;
-    for (size_t at = 0, end; at < name.size(); at = end + 1) {
-        end = std::min(name.find(' ', at), name.size());
-        column.head.push_back(name.substr(at, end - at));
-    }
+    ResultColumn column{.head = words_of(trimmed(name))};
     if (variant == baseline) column.head.push_back("baseline");
     for (size_t m = 0; m < c.list.size(); ++m) {
         Cell cell = cell_of(c.results[variant], c.results[baseline], m, c.list[m].unit);
@@ -84,10 +80,7 @@ size_t label_width(const Conclusion& c) { // with a space
     return out;
 }
 
-void end_line(std::string& out) {
-    while (out.ends_with(' ')) out.pop_back();
-    out += '\n';
-}
+void end_line(std::string& out) { out = trimmed(std::move(out)) + '\n'; }
 
 void append_rows(std::string& out, const Conclusion& c, const std::vector<size_t>& metrics,
                  const std::vector<const ResultColumn*>& columns, Colour colour) {
@@ -148,9 +141,7 @@ std::string legend_of(const std::vector<ResultColumn>& columns, const std::strin
 std::string wrapped(const std::string& text, size_t columns) {
     std::string out;
     size_t line = 0; // columns of the last line
-    for (size_t at = 0, end; at <= text.size(); at = end + 1) {
-        end = std::min(text.find(' ', at), text.size());
-        const std::string word = text.substr(at, end - at);
+    for (const std::string& word : words_of(text)) {
         const size_t width = columns_of(word);
         const bool fits = line + 1 + width <= columns;
         if (!out.empty()) out += fits ? ' ' : '\n';

@@ -35,27 +35,26 @@ std::string interruption_notice(const std::vector<RunSummary>& runs, uint32_t re
 
 // Simulated times must not be taken for measured ones.
 std::string simulation_notice(const PreparedVariants& prepared) {
-    std::string simulated, measured, hardware;
+    std::vector<std::string> simulated, measured, hardware;
     for (const PreparedVariant& e : prepared.variants) {
-        std::string& names = e.facts.device_computes ? measured : simulated;
-        names += (names.empty() ? "" : ", ") + e.name;
-        if (!e.facts.device_computes && hardware.find(e.facts.device_name) == hardware.npos)
-            hardware += (hardware.empty() ? "" : ", ") + e.facts.device_name;
+        (e.facts.device_computes ? measured : simulated).push_back(e.name);
+        if (!e.facts.device_computes && std::ranges::find(hardware, e.facts.device_name) == hardware.end())
+            hardware.push_back(e.facts.device_name);
     }
     if (simulated.empty()) return "";
-    return "nothing was computed" + (measured.empty() ? "" : " by " + simulated) +
-           ": times are what the model of the device charges (" + hardware + "), and tokens are made up" +
-           (measured.empty() ? "" : "; times of " + measured +
+    return "nothing was computed" + (measured.empty() ? "" : " by " + joined(simulated)) +
+           ": times are what the model of the device charges (" + joined(hardware) + "), and tokens are made up" +
+           (measured.empty() ? "" : "; times of " + joined(measured) +
                                         " were measured, so a difference from these is also the error of that model");
 }
 
 // Nor texts of given acceptance rates for the model's.
 std::string synthetic_notice(const PreparedVariants& prepared) {
-    std::string names;
+    std::vector<std::string> names;
     for (const PreparedVariant& e : prepared.variants)
-        if (e.facts.synthetic_acceptance) names += (names.empty() ? "" : ", ") + e.name;
+        if (e.facts.synthetic_acceptance) names.push_back(e.name);
     if (names.empty()) return "";
-    return "drafts of " + names + " are accepted by synthetic_acceptance_rates: their texts are not the model's";
+    return "drafts of " + joined(names) + " are accepted by synthetic_acceptance_rates: their texts are not the model's";
 }
 
 std::string window_notice(const Workloads& source, const ExperimentSpec& spec) {
@@ -354,35 +353,31 @@ Result<Outcome> run_experiment(const ExperimentSpec& given, PreparedVariants& pr
     outcome.conclusion = conclude(runs, contestants, question, spec.by, capacities.found);
     outcome.conclusion.quality = std::move(quality);
     outcome.conclusion.counted = counted_text(spec, source);
-    if (!without_quality.empty())
-        outcome.conclusion.notices.push_back("quality was not measured: " + without_quality);
-    for (std::string& notice : capacities.notices) outcome.conclusion.notices.push_back(std::move(notice));
-    if (!adaptive_notice.empty()) outcome.conclusion.notices.push_back(adaptive_notice);
+    std::vector<std::string>& notices = outcome.conclusion.notices;
+    const auto note = [&](std::string text) {
+        if (!text.empty()) notices.push_back(std::move(text));
+    };
+    const auto note_all = [&](const std::vector<std::string>& texts) { std::ranges::for_each(texts, note); };
+    note(without_quality.empty() ? "" : "quality was not measured: " + without_quality);
+    note_all(capacities.notices);
+    note(adaptive_notice);
     PB_CHECK(setup.traced.join(prepared.variants.size()));
     if (options.files.any())
-        outcome.conclusion.notices.push_back(
-            "the steps of the first run of each variant were written to a file, which took time in them");
+        note("the steps of the first run of each variant were written to a file, which took time in them");
     outcome.swaps = swap_lines(runs, prepared);
     outcome.without_valid_run = without_valid_run(runs, prepared);
     outcome.complete = counted(runs) == repeats * prepared.variants.size() && !was_interrupted(runs) &&
                        !setup.campaign.stopped();
-    if (!outcome.complete)
-        outcome.conclusion.notices.insert(outcome.conclusion.notices.begin(),
-                                          interruption_notice(runs, repeats, prepared));
-    if (std::string notice = simulation_notice(prepared); !notice.empty())
-        outcome.conclusion.notices.push_back(std::move(notice));
-    if (std::string notice = synthetic_notice(prepared); !notice.empty())
-        outcome.conclusion.notices.push_back(std::move(notice));
-    for (const PreparedVariant& e : prepared.variants)
-        for (const std::string& w : e.loaded.warnings) outcome.conclusion.notices.push_back(w);
-    for (std::string notice : {window_notice(source, spec), jitter_notice(spec, prepared),
-                               disturbance_notice(spec.disturbance, runs)})
-        if (!notice.empty()) outcome.conclusion.notices.push_back(std::move(notice));
-    for (const std::string& notice : source.notices()) outcome.conclusion.notices.push_back(notice);
-    if (std::string notice = clipping_notice(source, spec, repeats); !notice.empty())
-        outcome.conclusion.notices.push_back(std::move(notice));
-    for (std::string& notice : overload_notices(runs, contestants))
-        outcome.conclusion.notices.push_back(std::move(notice));
+    if (!outcome.complete) notices.insert(notices.begin(), interruption_notice(runs, repeats, prepared));
+    note(simulation_notice(prepared));
+    note(synthetic_notice(prepared));
+    for (const PreparedVariant& e : prepared.variants) note_all(e.loaded.warnings);
+    note(window_notice(source, spec));
+    note(jitter_notice(spec, prepared));
+    note(disturbance_notice(spec.disturbance, runs));
+    note_all(source.notices());
+    note(clipping_notice(source, spec, repeats));
+    note_all(overload_notices(runs, contestants));
     PB_CHECK(store.finish(outcome.conclusion, outcome.complete ? "complete" : "interrupted"));
     return outcome;
 }

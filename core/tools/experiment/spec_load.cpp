@@ -43,7 +43,8 @@ Table<GivenCapacity> capacity_table() {
     Table<GivenCapacity> t;
     t.section("slo", &GivenCapacity::slo, slo_table(), "the objective; default: the experiment's")
         .key("share", &GivenCapacity::share, "of the requests that must keep it, as 90%")
-        .values("rates", &GivenCapacity::rates, Bounds{1e-6, 1e6, "1/s"}, "lowest and highest rate of the search: [1, 64]")
+        .values("rates", &GivenCapacity::rates, Bounds{1e-6, 1e6, "1/s"},
+                "lowest and highest rate of the search: [1, 64]")
         .key("precision", &GivenCapacity::precision, "the search ends once the rate is known this well, as 5%");
     return t;
 }

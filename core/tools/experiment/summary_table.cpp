@@ -13,15 +13,6 @@ constexpr size_t kWidth = 120, kMaxName = 36;
 constexpr double kNoise = 1000;     // %: what only larger differences would show through
 constexpr double kNoisePoints = 100; // the same of shares, which cannot differ by more
 
-std::vector<std::string> words_of(const std::string& text) {
-    std::vector<std::string> out;
-    for (size_t at = 0, end; at <= text.size(); at = end + 1) {
-        end = std::min(text.find(' ', at), text.size());
-        out.push_back(text.substr(at, end - at));
-    }
-    return out;
-}
-
 // "key=value" words, the same keys at the same places in all names; else empty.
 std::vector<std::string> keys_of(const std::vector<std::vector<std::string>>& names) {
     std::vector<std::string> keys;
@@ -46,18 +37,13 @@ std::string joined_words(const std::vector<std::string>& words) {
     return out;
 }
 
-struct Cell {
-    std::string value, change;
-    Verdict verdict = Verdict::kNone;
-};
-
 bool is_noise(const Shift& shift, const Difference& d, const std::string& unit) {
     const double size = std::abs(shift.of(d.detectable));
     return shift.relative ? size > kNoise : unit == "%" && size > kNoisePoints;
 }
 
-Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m, const std::string& unit) {
-    Cell c{shown(r.metrics[m]), "", Verdict::kBaseline};
+TableCell cell_of(const VariantResult& r, const VariantResult& base, size_t m, const std::string& unit) {
+    TableCell c{shown(r.metrics[m]), "", Verdict::kBaseline};
     if (r.comparison.metrics.empty()) return c;
     const Difference& d = r.comparison.metrics[m];
     c.verdict = d.verdict;
@@ -79,49 +65,31 @@ Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m, const 
     return c;
 }
 
-struct SummaryColumn {
-    std::string label, unit;
-    std::vector<Cell> cells; // one a variant
-    size_t value = 0, change = 0;
-    size_t width() const {
-        return std::max({value + (change ? 1 + change : 0), columns_of(label), columns_of(unit)});
-    }
-};
-
-SummaryColumn column_of(const Conclusion& c, size_t metric, size_t baseline) {
+TableColumn column_of(const Conclusion& c, size_t metric, size_t baseline) {
     const MetricInfo& info = c.list[metric];
-    SummaryColumn column{info.label, info.unit, {}};
-    for (const VariantResult& r : c.results) {
-        column.cells.push_back(cell_of(r, c.results[baseline], metric, info.unit));
-        column.value = std::max(column.value, columns_of(column.cells.back().value));
-        column.change = std::max(column.change, columns_of(column.cells.back().change));
-    }
+    TableColumn column{info.label, info.unit};
+    for (const VariantResult& r : c.results) column.add(cell_of(r, c.results[baseline], metric, info.unit));
     return column;
 }
 
-void append_block(std::string& out, const std::vector<const SummaryColumn*>& columns, const ShortNames& names,
+void append_block(std::string& out, const std::vector<const TableColumn*>& columns, const ShortNames& names,
                   size_t widest, const std::vector<size_t>& order, size_t baseline, Colour colour) {
     const auto line = [&](const std::string& name, auto&& text_of) {
         std::string text = left(name, widest);
-        for (const SummaryColumn* c : columns) text += "  " + text_of(*c);
-        while (text.ends_with(' ')) text.pop_back();
-        out += text + '\n';
+        for (const TableColumn* c : columns) text += "  " + text_of(*c);
+        out += trimmed(text) + '\n';
     };
-    line(names.head, [](const SummaryColumn& c) { return left(c.label, c.width()); });
-    line("", [](const SummaryColumn& c) { return left(c.unit, c.width()); });
+    line(names.head, [](const TableColumn& c) { return left(c.label, c.width()); });
+    line("", [](const TableColumn& c) { return left(c.unit, c.width()); });
     for (const size_t v : order)
-        line(names.names[v] + (v == baseline ? " *" : ""), [&](const SummaryColumn& c) {
-            const Cell& cell = c.cells[v];
-            const std::string text =
-                right(cell.value, c.value) + (c.change ? " " + left(cell.change, c.change) : std::string());
-            return painted(left(text, c.width()), cell.verdict, colour);
-        });
+        line(names.names[v] + (v == baseline ? " *" : ""),
+             [&](const TableColumn& c) { return painted(c.text(v), c.cells[v].verdict, colour); });
 }
 
-std::string legend_of(const std::vector<SummaryColumn>& columns, const std::string& baseline) {
+std::string legend_of(const std::vector<TableColumn>& columns, const std::string& baseline) {
     std::set<Verdict> seen;
-    for (const SummaryColumn& column : columns)
-        for (const Cell& cell : column.cells) seen.insert(cell.verdict);
+    for (const TableColumn& column : columns)
+        for (const TableCell& cell : column.cells) seen.insert(cell.verdict);
     std::string name; // its parts stand in columns
     for (const std::string& word : words_of(baseline)) name += word.empty() ? "" : (name.empty() ? "" : " ") + word;
     std::string out = "* " + name + " is the baseline";
@@ -130,13 +98,13 @@ std::string legend_of(const std::vector<SummaryColumn>& columns, const std::stri
     add(Verdict::kWorse, "▼ worse");
     add(Verdict::kDifferent, "◆ different");
     add(Verdict::kNoDifference, "= no difference shown; ≥ what would have been seen");
-    const auto same = [](const Cell& cell) { return cell.change == "= same"; };
-    const auto has_same = [&](const SummaryColumn& c) { return std::ranges::any_of(c.cells, same); };
-    if (std::ranges::any_of(columns, has_same)) out += "; same: equal in every repeat";
-    const auto noisy = [](const Cell& cell) { return cell.change == "= noise"; };
-    const auto has_noisy = [&](const SummaryColumn& c) { return std::ranges::any_of(c.cells, noisy); };
-    if (std::ranges::any_of(columns, has_noisy))
-        out += "; noise: only more than 10 times as much, or than 100 pp, would have been";
+    const auto has = [&](const char* change) {
+        return std::ranges::any_of(columns, [&](const TableColumn& c) {
+            return std::ranges::find(c.cells, change, &TableCell::change) != c.cells.end();
+        });
+    };
+    if (has("= same")) out += "; same: equal in every repeat";
+    if (has("= noise")) out += "; noise: only more than 10 times as much, or than 100 pp, would have been";
     add(Verdict::kTooFewRepeats,
         "? no verdict: fewer than " + std::to_string(kRepeatsForVerdict) + " independent repeats are valid");
     return wrapped(out, kWidth) + '\n';
@@ -168,9 +136,8 @@ ShortNames shortened(const std::vector<std::string>& names) {
         }
         out.common = joined_words(common);
     }
-    while (out.head.ends_with(' ')) out.head.pop_back();
-    for (std::string& name : out.names)
-        while (name.ends_with(' ')) name.pop_back();
+    out.head = trimmed(out.head);
+    for (std::string& name : out.names) name = trimmed(name);
     std::vector<std::string> fit;
     for (const std::string& name : out.names) fit.push_back(out.head.empty() ? fitted(name) : name);
     if (std::set(fit.begin(), fit.end()).size() == std::set(names.begin(), names.end()).size()) out.names = fit;
@@ -184,17 +151,15 @@ std::string summary_table(const Conclusion& c, const std::vector<std::string>& v
     const ShortNames names = shortened(variants);
     size_t widest = columns_of(names.head);
     for (const std::string& name : names.names) widest = std::max(widest, columns_of(name) + 2);
-    std::vector<size_t> order{baseline};
-    for (size_t v = 0; v < variants.size(); ++v)
-        if (v != baseline) order.push_back(v);
-    std::vector<SummaryColumn> columns;
+    const std::vector<size_t> order = baseline_first(variants.size(), baseline);
+    std::vector<TableColumn> columns;
     for (const size_t m : c.primary) {
         const auto has = [&](const VariantResult& r) { return !std::isnan(r.metrics[m]); };
         if (std::any_of(c.results.begin(), c.results.end(), has)) columns.push_back(column_of(c, m, baseline));
     }
     std::string out;
     if (!names.common.empty()) out += "all with " + names.common + '\n';
-    std::vector<const SummaryColumn*> block;
+    std::vector<const TableColumn*> block;
     size_t width = widest;
     const auto flush = [&] {
         if (block.empty()) return;
@@ -203,7 +168,7 @@ std::string summary_table(const Conclusion& c, const std::vector<std::string>& v
         block.clear();
         width = widest;
     };
-    for (const SummaryColumn& column : columns) { // what does not fit goes below
+    for (const TableColumn& column : columns) { // what does not fit goes below
         if (!block.empty() && width + 2 + column.width() > kWidth) flush();
         block.push_back(&column);
         width += 2 + column.width();

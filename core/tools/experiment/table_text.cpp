@@ -25,6 +25,41 @@ std::string painted(const std::string& text, Verdict v, Colour colour) {
     return (v == Verdict::kBetter ? "\033[32m" : "\033[31m") + text + "\033[0m";
 }
 
+std::vector<std::string> words_of(const std::string& text) {
+    std::vector<std::string> out;
+    for (size_t at = 0, end; at <= text.size(); at = end + 1) {
+        end = std::min(text.find(' ', at), text.size());
+        out.push_back(text.substr(at, end - at));
+    }
+    return out;
+}
+
+std::string trimmed(std::string line) {
+    line.resize(line.find_last_not_of(' ') + 1);
+    return line;
+}
+
+std::vector<size_t> baseline_first(size_t variants, size_t baseline) {
+    std::vector<size_t> order{baseline};
+    for (size_t v = 0; v < variants; ++v)
+        if (v != baseline) order.push_back(v);
+    return order;
+}
+
+void TableColumn::add(TableCell cell) {
+    value = std::max(value, columns_of(cell.value));
+    change = std::max(change, columns_of(cell.change));
+    cells.push_back(std::move(cell));
+}
+
+size_t TableColumn::width() const {
+    return std::max({value + (change ? 1 + change : 0), columns_of(label), columns_of(unit)});
+}
+
+std::string TableColumn::text(size_t cell) const {
+    return left(right(cells[cell].value, value) + (change ? " " + left(cells[cell].change, change) : ""), width());
+}
+
 Shift::Shift(double base, const std::string& unit) : relative(unit != "%" && base != 0), baseline(base) {
     suffix = relative ? " %" : unit == "%" ? " pp" : "";
 }

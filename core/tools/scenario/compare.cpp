@@ -24,53 +24,51 @@ Names names_of(const std::vector<pb_sequence>& all, const State& state) {
     return out;
 }
 
-// Of the requests that are expected: f(record) while they are there, else at_end(what is known).
-template <class F, class G>
-Counts counts_of(const Value& expected, const State& state, F&& f, G&& at_end) {
+// Numbers of requests, which each has while it is there, and perhaps at its end (null: not then; before it 0).
+struct OfRequest {
+    Subject subject;
+    uint64_t (*now)(const pb_sequence&);
+    uint64_t (*at_end)(const Known&);
+};
+constexpr OfRequest kOfRequests[] = {
+    {Subject::kInFlight, [](const pb_sequence& s) -> uint64_t { return s.in_flight; }, nullptr},
+    {Subject::kComputed, [](const pb_sequence& s) -> uint64_t { return s.computed_tokens; }, nullptr},
+    {Subject::kDrafts, [](const pb_sequence& s) -> uint64_t { return s.draft_tokens; }, nullptr},
+    {Subject::kCachedTokens, [](const pb_sequence& s) -> uint64_t { return s.cached_tokens; },
+     [](const Known& k) -> uint64_t { return k.cached_tokens; }},
+    {Subject::kPreemptions, [](const pb_sequence& s) -> uint64_t { return s.preemptions; },
+     [](const Known& k) -> uint64_t { return k.preemptions; }},
+};
+
+const OfRequest* of_request(Subject subject) {
+    const OfRequest* const at = std::ranges::find(kOfRequests, subject, &OfRequest::subject);
+    return at == std::end(kOfRequests) ? nullptr : at;
+}
+
+// Of the requests that are expected.
+Counts counts_of(const OfRequest& number, const Counts& expected, const State& state) {
     Counts out;
-    for (const auto& [name, ignored] : std::get<Counts>(expected)) {
+    for (const auto& [name, ignored] : expected) {
         const Known& known = state.requests.at(name);
         const pb_sequence* s = find(state.engine.running, known.id);
         if (!s) s = find(state.engine.waiting, known.id);
-        out[name] = s ? f(*s) : at_end(known);
+        out[name] = s ? number.now(*s) : number.at_end ? number.at_end(known) : kGone;
     }
     return out;
 }
-template <class F>
-Counts counts_of(const Value& expected, const State& state, F&& f) {
-    return counts_of(expected, state, f, [](const Known&) { return kGone; });
-}
 
 // Over all requests, those that are there and those that have ended.
-template <class F, class G>
-Number sum_of(const State& state, F&& f, G&& at_end) {
+Number total_of(Subject subject, const State& state) {
     uint64_t sum = 0;
-    for (const pb_sequence& s : state.engine.running) sum += f(s);
-    for (const pb_sequence& s : state.engine.waiting) sum += f(s);
-    for (const auto& [name, known] : state.requests) sum += at_end(known); // 0 before its end
+    if (subject == Subject::kScheduled)
+        for (const pb_plan_item& i : state.plan) sum += i.tokens;
+    const OfRequest* const number = of_request(subject);
+    if (!number) return sum;
+    for (const auto* list : {&state.engine.running, &state.engine.waiting})
+        for (const pb_sequence& s : *list) sum += number->now(s);
+    if (number->at_end)
+        for (const auto& [name, known] : state.requests) sum += number->at_end(known);
     return sum;
-}
-
-Number total_of(Subject subject, const State& s) {
-    const auto nothing = [](const Known&) { return uint64_t{0}; };
-    switch (subject) {
-        case Subject::kScheduled: {
-            uint64_t tokens = 0;
-            for (const pb_plan_item& i : s.plan) tokens += i.tokens;
-            return tokens;
-        }
-        case Subject::kInFlight: return sum_of(s, [](const pb_sequence& r) { return r.in_flight; }, nothing);
-        case Subject::kComputed: return sum_of(s, [](const pb_sequence& r) { return r.computed_tokens; }, nothing);
-        case Subject::kDrafts: return sum_of(s, [](const pb_sequence& r) { return r.draft_tokens; }, nothing);
-        case Subject::kCachedTokens:
-            return sum_of(
-                s, [](const pb_sequence& r) { return r.cached_tokens; },
-                [](const Known& k) { return k.cached_tokens; });
-        case Subject::kPreemptions:
-            return sum_of(
-                s, [](const pb_sequence& r) { return r.preemptions; }, [](const Known& k) { return k.preemptions; });
-        default: return {};
-    }
 }
 
 Number count_of(Subject subject, const State& s) {
@@ -164,19 +162,10 @@ Value value_of(Subject subject, const Value& expected, const State& s) {
         case Subject::kRunning: return names_of(s.engine.running, s);
         case Subject::kFinished: return s.finished;
         case Subject::kInFlight:
-            return counts_of(expected, s, [](const pb_sequence& r) { return uint64_t{r.in_flight}; });
         case Subject::kComputed:
-            return counts_of(expected, s, [](const pb_sequence& r) { return uint64_t{r.computed_tokens}; });
         case Subject::kCachedTokens:
-            return counts_of(
-                expected, s, [](const pb_sequence& r) { return uint64_t{r.cached_tokens}; },
-                [](const Known& k) { return uint64_t{k.cached_tokens}; });
         case Subject::kDrafts:
-            return counts_of(expected, s, [](const pb_sequence& r) { return uint64_t{r.draft_tokens}; });
-        case Subject::kPreemptions:
-            return counts_of(
-                expected, s, [](const pb_sequence& r) { return uint64_t{r.preemptions}; },
-                [](const Known& k) { return uint64_t{k.preemptions}; });
+        case Subject::kPreemptions: return counts_of(*of_request(subject), std::get<Counts>(expected), s);
         case Subject::kStopReason: return reasons_of(std::get<Words>(expected), s);
         case Subject::kDecoded: {
             Words out;

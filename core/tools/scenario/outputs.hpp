@@ -13,7 +13,8 @@ namespace patchbay::scenario {
 
 using DraftsById = std::map<engine::RequestId, std::vector<Tokens>>; // by path
 
-// A proposer that says what its script says, so that drafts go the way of every proposer's. They are taken out of `drafts` when their sequence is asked for. The map outlives the component.
+// A proposer that says what its script says, so that drafts go the way of every proposer's. They are taken out of
+// `drafts` when their sequence is asked for. The map outlives the component.
 Result<host::Proposer> scripted_proposer(DraftsById& drafts);
 
 // The tokens of the step into the rows that sample them. A difference: no row samples for a request, or another number
