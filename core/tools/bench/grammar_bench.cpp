@@ -1,6 +1,5 @@
 #include "bench/grammar_bench.hpp"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/refusals.hpp"
@@ -97,15 +96,12 @@ Result<GrammarBench> bench_grammars(const std::shared_ptr<const Vocabulary>& voc
 
 std::string table_of(const GrammarBench& bench) {
     std::string out = "vocabulary of " + std::to_string(bench.vocabulary) + " tokens; medians a token\n\n";
-    char line[200];
-    std::snprintf(line, sizeof line, "%-28s %8s %8s %12s %14s %10s %10s %12s\n", "", "states", "tokens", "compile ms",
-                  "first text µs", "mask µs", "p99 µs", "advance µs");
-    out += line;
+    out += printed("%-28s %8s %8s %12s %14s %10s %10s %12s\n", "", "states", "tokens", "compile ms", "first text µs",
+                   "mask µs", "p99 µs", "advance µs");
     for (const GrammarResult& r : bench.results) {
-        std::snprintf(line, sizeof line, "%-28s %8zu %8zu %12.1f %13.1f %9.1f %9.1f %11.2f\n", r.name.c_str(), r.states,
-                      r.tokens, r.compile_seconds * 1e3, r.first_mask_seconds * 1e6, r.mask_seconds * 1e6,
-                      r.mask_seconds_p99 * 1e6, r.advance_seconds * 1e6);
-        out += line;
+        out += printed("%-28s %8zu %8zu %12.1f %13.1f %9.1f %9.1f %11.2f\n", r.name.c_str(), r.states, r.tokens,
+                       r.compile_seconds * 1e3, r.first_mask_seconds * 1e6, r.mask_seconds * 1e6,
+                       r.mask_seconds_p99 * 1e6, r.advance_seconds * 1e6);
     }
     return out;
 }

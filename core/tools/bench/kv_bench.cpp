@@ -1,6 +1,5 @@
 #include "bench/kv_bench.hpp"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/refusals.hpp"
@@ -123,21 +122,16 @@ Result<KvResult> bench_kv(const KvCase& asked, const Clock& clock) {
 
 std::string table_of(const std::vector<KvResult>& results) {
     std::string out = "ns a token, medians\n\n";
-    char line[200];
-    std::snprintf(line, sizeof line, "%-48s", "block size, prompt, sequences, groups:");
-    out += line;
+    out += printed("%-48s", "block size, prompt, sequences, groups:");
     for (const KvResult& r : results) {
         const KvCase& c = r.asked;
-        std::snprintf(line, sizeof line, "  %4u, %u, %u, %u", c.block_size, c.prompt, c.sequences, c.groups);
-        out += line;
+        out += printed("  %4u, %u, %u, %u", c.block_size, c.prompt, c.sequences, c.groups);
     }
     out += '\n';
     for (const Part& part : kParts) {
-        std::snprintf(line, sizeof line, "%-48s", part.description);
-        out += line;
+        out += printed("%-48s", part.description);
         for (const KvResult& r : results) {
-            std::snprintf(line, sizeof line, "  %*.2f", 17, r.median.*part.cost * 1e9);
-            out += line;
+            out += printed("  %*.2f", 17, r.median.*part.cost * 1e9);
         }
         out += '\n';
     }

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
 #include "base/refusals.hpp"
 #include "base/thread_pool.hpp"
+#include "bench/times.hpp"
 #include "execution/load_model.hpp"
 #include "kv/kv_cache.hpp"
 
@@ -108,15 +108,12 @@ Result<TextScores> score_text(const config::EngineConfig& asked, const host::Reg
 }
 
 std::string table_of(std::span<const TextScores> all) {
-    char line[200];
-    std::snprintf(line, sizeof line, "%zu predicted tokens\n\n%-32s %12s %12s %10s %12s\n", all[0].likeliest.size(),
-                  "kv_cache_dtype", "bytes/token", "perplexity", "change", "same choice");
-    std::string out = line;
+    std::string out = printed("%zu predicted tokens\n\n%-32s %12s %12s %10s %12s\n", all[0].likeliest.size(),
+                              "kv_cache_dtype", "bytes/token", "perplexity", "change", "same choice");
     for (const TextScores& s : all) {
         const double change = s.perplexity() / all[0].perplexity() - 1;
-        std::snprintf(line, sizeof line, "%-32s %12.0f %12.4f %+9.3f%% %11.2f%%\n", s.kv_dtype.c_str(),
-                      s.bytes_per_token, s.perplexity(), 100 * change, 100 * agreement(s, all[0]));
-        out += line;
+        out += printed("%-32s %12.0f %12.4f %+9.3f%% %11.2f%%\n", s.kv_dtype.c_str(), s.bytes_per_token, s.perplexity(),
+                       100 * change, 100 * agreement(s, all[0]));
     }
     return out;
 }

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <thread>
 
 #include "base/clock.hpp"
 #include "base/refusals.hpp"
 #include "base/thread_pool.hpp"
+#include "bench/times.hpp"
 
 namespace patchbay::bench {
 namespace {
@@ -79,23 +79,13 @@ std::string with_prefix(double value, const std::string& unit) {
     static constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T", "P"};
     size_t i = 0;
     while (value >= 1000 && i + 1 < std::size(kPrefixes)) value /= 1000, i += 1;
-    char text[64];
-    std::snprintf(text, sizeof text, "%.*f %s%s",
-                  value < 10    ? 2
-                  : value < 100 ? 1
-                                : 0,
-                  value, kPrefixes[i], unit.c_str());
-    return text;
+    return printed("%.*f %s%s", value < 10 ? 2 : value < 100 ? 1 : 0, value, kPrefixes[i], unit.c_str());
 }
 
 std::string table_of(const Machine& machine) {
     std::string out = machine.device + ", " + std::to_string(machine.threads) + " threads\n";
-    for (const Limit& limit : machine.limits) {
-        char line[128];
-        std::snprintf(line, sizeof line, "  %-14s %16s\n", limit.name.c_str(),
-                      with_prefix(limit.value, limit.unit).c_str());
-        out += line;
-    }
+    for (const Limit& limit : machine.limits)
+        out += printed("  %-14s %16s\n", limit.name.c_str(), with_prefix(limit.value, limit.unit).c_str());
     return out;
 }
 

@@ -1,8 +1,8 @@
 // Results of a bench as a table and as JSON.
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "bench/model_bench.hpp"
+#include "bench/times.hpp"
 
 namespace patchbay::bench {
 namespace {
@@ -10,15 +10,10 @@ namespace {
 using nlohmann::json;
 
 std::string row(const std::string& what, const Speed& s) {
-    char line[160];
     if (s.limit_seconds > 0)
-        std::snprintf(line, sizeof line, "%-34s %10.1f %10.3f %12.1f %8.0f %%  %s\n", what.c_str(),
-                      s.tokens_per_second(), s.step_seconds * 1e3, s.tokens / s.limit_seconds, 100 * s.reached(),
-                      s.bound_by.c_str());
-    else
-        std::snprintf(line, sizeof line, "%-34s %10.1f %10.3f\n", what.c_str(), s.tokens_per_second(),
-                      s.step_seconds * 1e3);
-    return line;
+        return printed("%-34s %10.1f %10.3f %12.1f %8.0f %%  %s\n", what.c_str(), s.tokens_per_second(),
+                       s.step_seconds * 1e3, s.tokens / s.limit_seconds, 100 * s.reached(), s.bound_by.c_str());
+    return printed("%-34s %10.1f %10.3f\n", what.c_str(), s.tokens_per_second(), s.step_seconds * 1e3);
 }
 
 json json_of(const Speed& s) {
@@ -48,10 +43,7 @@ std::string table_of(const ModelBench& bench) {
     for (const Limit& l : bench.before.limits)
         out += "limit " + l.name + ": " + with_prefix(l.value, l.unit) + " before, " +
                with_prefix(bench.after[l.name], l.unit) + " after\n";
-    char head[160];
-    std::snprintf(head, sizeof head, "\n%-34s %10s %10s %12s %10s  %s\n", "", "tokens/s", "ms", "limit tok/s",
-                  "reached", "bound by");
-    out += head;
+    out += printed("\n%-34s %10s %10s %12s %10s  %s\n", "", "tokens/s", "ms", "limit tok/s", "reached", "bound by");
     for (const CaseResult& c : bench.cases) {
         const size_t steps = c.prefill_steps.size();
         out += row("prefill " + std::to_string(c.asked.prompt) +
@@ -64,16 +56,13 @@ std::string table_of(const ModelBench& bench) {
     }
     for (const CaseResult& c : bench.cases) {
         if (c.decode.tokens == 0) continue;
-        char line[120];
         if (c.replayed > 0 || c.in_flight > 0) {
-            std::snprintf(line, sizeof line, "decode steps, batch %u: %.0f %% by a graph, %.0f %% in flight\n",
-                          c.asked.batch, 100 * c.replayed, 100 * c.in_flight);
-            out += line;
+            out += printed("decode steps, batch %u: %.0f %% by a graph, %.0f %% in flight\n", c.asked.batch,
+                           100 * c.replayed, 100 * c.in_flight);
         }
         if (c.in_flight == 1) continue;
-        std::snprintf(line, sizeof line, "step outside the forward pass and the sampler, batch %u: %.1f µs\n",
-                      c.asked.batch, c.overhead_seconds * 1e6);
-        out += line;
+        out += printed("step outside the forward pass and the sampler, batch %u: %.1f µs\n", c.asked.batch,
+                       c.overhead_seconds * 1e6);
     }
     return out;
 }

@@ -1,6 +1,5 @@
 #include "bench/scheduler_bench.hpp"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
@@ -137,24 +136,20 @@ Result<SchedulerResult> bench_scheduler(const config::EngineConfig& config, cons
 
 std::string table_of(const std::string& scheduler, const std::vector<SchedulerResult>& results) {
     std::string out = "scheduler " + scheduler + "; µs a step, medians\n\n";
-    char line[200];
-    std::snprintf(line, sizeof line, "%8s %8s %8s | %8s %8s %8s %8s | %8s %8s | %8s\n", "running", "waiting", "prompt",
-                  "plugin", "plan", "apply", "build", "sum", "p99", "rest");
-    out += line;
+    out += printed("%8s %8s %8s | %8s %8s %8s %8s | %8s %8s | %8s\n", "running", "waiting", "prompt", "plugin", "plan",
+                   "apply", "build", "sum", "p99", "rest");
     for (const SchedulerResult& r : results) {
         const StepTimes& m = r.median;
-        std::snprintf(line, sizeof line, "%8u %8u %8u | %8.1f %8.1f %8.1f %8.1f | %8.1f %8.1f | %8.1f\n",
-                      r.asked.running, r.asked.waiting, r.asked.prompt, m.plugin * 1e6,
-                      m.plan * 1e6, m.apply * 1e6, m.build * 1e6, m.sum * 1e6, r.p99.sum * 1e6, m.rest * 1e6);
-        out += line;
+        out += printed("%8u %8u %8u | %8.1f %8.1f %8.1f %8.1f | %8.1f %8.1f | %8.1f\n", r.asked.running,
+                       r.asked.waiting, r.asked.prompt, m.plugin * 1e6, m.plan * 1e6, m.apply * 1e6, m.build * 1e6,
+                       m.sum * 1e6, r.p99.sum * 1e6, m.rest * 1e6);
     }
     out += "\nplugin: inside the scheduler; plan: with what it is shown and the check of its plan; sum: plan + apply + "
            "build;\nrest: of the step, outside the forward pass and the sampler\n";
     for (const SchedulerResult& r : results)
         if (r.decoding < 0.99 * r.asked.running) {
-            std::snprintf(line, sizeof line, "with %u waiting %.0f of %u decode in a step: others move in\n",
-                          r.asked.waiting, r.decoding, r.asked.running);
-            out += line;
+            out += printed("with %u waiting %.0f of %u decode in a step: others move in\n", r.asked.waiting, r.decoding,
+                           r.asked.running);
         }
     return out;
 }

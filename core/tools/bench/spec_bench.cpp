@@ -1,6 +1,5 @@
 #include "bench/spec_bench.hpp"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/refusals.hpp"
@@ -154,35 +153,27 @@ Result<SpecResult> bench_spec(const config::EngineConfig& config, const host::Re
 }
 
 std::string table_of(const SpecResult& r, const config::EngineConfig& config, const SpecCase& asked) {
-    char line[200];
     std::string out = r.facts.device_name + ", " + std::to_string(r.facts.threads) + " threads; " +
                       r.facts.model.architecture + " " + r.facts.model.weight_dtype + "; proposer " +
                       config.proposer->plugin + ", batch " + std::to_string(asked.batch) + "\n";
     if (r.facts.synthetic_acceptance)
         out += "drafts are accepted by synthetic_acceptance_rates: the texts are not the model's\n";
-    std::snprintf(line, sizeof line, "\n%-10s %12s %12s %14s\n", "", "tokens/s", "ms a step", "tokens a step");
-    out += line;
+    out += printed("\n%-10s %12s %12s %14s\n", "", "tokens/s", "ms a step", "tokens a step");
     for (const auto& [name, s] : {std::pair("without", r.without), std::pair("with", r.with)}) {
-        std::snprintf(line, sizeof line, "%-10s %12.1f %12.3f %14.2f\n", name, s.tokens_per_second,
-                      s.step_seconds * 1e3, s.tokens_per_step);
-        out += line;
+        out += printed("%-10s %12.1f %12.3f %14.2f\n", name, s.tokens_per_second, s.step_seconds * 1e3,
+                       s.tokens_per_step);
     }
-    std::snprintf(line, sizeof line, "\nspeed-up %.2f; %.1f drafts allowed a step; %.0f %% of the time for drafts\n",
-                  r.speed_up(), r.draft_length, 100 * r.propose_share);
-    out += line + std::string("accepted by position:");
+    out += printed("\nspeed-up %.2f; %.1f drafts allowed a step; %.0f %% of the time for drafts\naccepted by position:",
+                   r.speed_up(), r.draft_length, 100 * r.propose_share);
     for (size_t i = 0; i < r.drafted.size() && r.drafted[i] > 0; ++i) {
-        std::snprintf(line, sizeof line, "%s %.3f", i ? "," : "",
-                      static_cast<double>(r.accepted[i]) / static_cast<double>(r.drafted[i]));
-        out += line;
+        out += printed("%s %.3f", i ? "," : "", static_cast<double>(r.accepted[i]) / static_cast<double>(r.drafted[i]));
     }
     out += r.drafted[0] == 0 ? " nothing was drafted\n" : "\n";
     if (r.verified > 0) {
-        std::snprintf(line, sizeof line,
-                      "accepted %.3f of %llu drafts, %.3f by branches; %.2f tokens computed for each made\n",
-                      static_cast<double>(r.right) / static_cast<double>(r.verified),
-                      static_cast<unsigned long long>(r.verified),
-                      static_cast<double>(r.by_branch) / static_cast<double>(r.verified), r.computed);
-        out += line;
+        out += printed("accepted %.3f of %llu drafts, %.3f by branches; %.2f tokens computed for each made\n",
+                       static_cast<double>(r.right) / static_cast<double>(r.verified),
+                       static_cast<unsigned long long>(r.verified),
+                       static_cast<double>(r.by_branch) / static_cast<double>(r.verified), r.computed);
     }
     if (!r.facts.synthetic_acceptance)
         out += "the same texts: " + std::to_string(r.same) + " of " + std::to_string(r.outputs) + "\n";

@@ -12,7 +12,6 @@
 #include "base/suggest.hpp"
 #include "base/words.hpp"
 #include "cli/left_out.hpp"
-#include "cli/live_plugin.hpp"
 #include "cli/plugin_build.hpp"
 #include "cli/plugin_check.hpp"
 #include "cli/plugin_dirs.hpp"
@@ -22,6 +21,9 @@
 #include "cli/running_engine.hpp"
 #include "host/contract.hpp"
 #include "host/plugin_list.hpp"
+#include "top/engine_link.hpp"
+#include "top/pages.hpp"
+#include "top/terminal.hpp"
 
 namespace patchbay::cli {
 namespace {
@@ -165,6 +167,41 @@ Result<> installed_info(const PluginOptions& o) {
         print_info(l);
     }
     return {};
+}
+
+bool is_named(const top::Component& c, const std::string& name) {
+    return c.plugin == name || c.kind + "/" + c.plugin == name;
+}
+
+std::string place_of(const top::Component& c, const metrics::Scrape& scrape) {
+    for (const top::Component& now : top::components_in_slots(scrape))
+        if (now.kind == c.kind && now.plugin == c.plugin) return "in the slot";
+        else if (now.kind == c.kind) return "was in the slot, which has " + now.plugin;
+    return "was in the slot";
+}
+
+// What a running engine says of one component: time in its calls, faults by reason, and the swaps of its slot. The
+// failure: the engine cannot be reached, or has not had a component of that name since it began.
+Result<> print_live_component(const serve::AdminAddress& address, const std::string& name) {
+    PB_TRY(top::Sample sample, top::take_sample({address}));
+    top::History history;
+    history.add(sample.at_seconds, std::move(sample.scrape));
+    const auto& glyphs = top::locale_is_utf8() ? top::unicode_glyphs() : top::ascii_glyphs();
+    const top::View view{history, sample.status, address.text(), "", glyphs};
+    constexpr top::PageSize kWide{100, 1000, false};
+    std::vector<std::string> names;
+    bool found = false;
+    for (const top::Component& c : top::known_components(history.latest())) {
+        names.push_back(c.plugin);
+        if (!is_named(c, name)) continue;
+        found = true;
+        std::cout << "\nin the engine on " << printable_message(address.text()) << ": " << printable(c.kind) << ' '
+                  << printable(c.plugin) << " " << printable(place_of(c, history.latest())) << "\n\n";
+        for (const top::Line& line : top::component_report(c, view, kWide)) std::cout << line.text() << '\n';
+    }
+    if (found) return {};
+    return fail(StatusCode::kNotFound, "the engine on " + address.text() + " has had no component '" + name +
+                                           "' in a slot" + did_you_mean(name, names));
 }
 
 // Of a running engine, what it knows besides; the component may come from a folder that only the engine searches.

@@ -118,12 +118,17 @@ Outcome lives_beside_another(Subject& subject) {
     return {};
 }
 
+// Of an object that was used as a host would.
+Result<std::string> saved_state(Subject& subject) {
+    PB_TRY(auto component, subject.make());
+    if (const auto exercise = suite_of(host::kind_word(subject.type().kind)).exercise)
+        PB_CHECK(exercise(subject, *component));
+    return component->save();
+}
+
 Outcome keeps_its_state(Subject& subject) {
     if (!subject.type().state) return Outcome::skip("it is stateless");
-    PB_TRY(auto first, subject.make());
-    if (const auto exercise = suite_of(host::kind_word(subject.type().kind)).exercise)
-        PB_CHECK(exercise(subject, *first));
-    PB_TRY(const std::string saved, first->save());
+    PB_TRY(const std::string saved, saved_state(subject));
     PB_TRY(auto second, subject.make());
     PB_CHECK(second->load(subject.type().state, saved));
     PB_TRY(const std::string again, second->save());
@@ -137,10 +142,7 @@ Outcome keeps_its_state(Subject& subject) {
 // Any status will do; a crash will not.
 Outcome survives_torn_state(Subject& subject) {
     if (!subject.type().state) return Outcome::skip("it is stateless");
-    PB_TRY(auto first, subject.make());
-    if (const auto exercise = suite_of(host::kind_word(subject.type().kind)).exercise)
-        PB_CHECK(exercise(subject, *first));
-    PB_TRY(const std::string saved, first->save());
+    PB_TRY(const std::string saved, saved_state(subject));
     const std::string noise("\xff\x00\x01 -1\n\n\x7f", 9);
     for (const std::string& bytes : {saved.substr(0, saved.size() / 2), saved + noise, noise, std::string()}) {
         PB_TRY(auto second, subject.make());

@@ -35,7 +35,8 @@ Outcome over_new_inputs(const host::Component& component) {
     };
     PB_TRY(const Floats run, doubled(Steps::kRun, then));
     PB_TRY(const Floats replayed, doubled(Steps::kReplay, then));
-    return same_bits(run, replayed) ? Outcome() : fail("a second launch of a graph does not see the inputs of that time");
+    if (same_bits(run, replayed)) return {};
+    return fail("a second launch of a graph does not see the inputs of that time");
 }
 
 Outcome same_charge(const host::Component& component) {

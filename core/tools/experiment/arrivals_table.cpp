@@ -2,12 +2,6 @@
 
 namespace patchbay::experiment {
 
-using config::Bounds;
-using config::Faults;
-using config::Node;
-using config::NodeKind;
-using config::Table;
-
 namespace {
 
 const Bounds kRate{.min = 1e-6, .max = 1e6, .unit = "requests per second"};

@@ -5,17 +5,17 @@
 
 namespace patchbay::experiment {
 
-std::optional<Arrivals> read_arrivals(const config::Node& given, config::Faults&);
-std::optional<Windows> read_windows(const config::Node& given, config::Faults&);
-std::optional<Duration> read_duration(const config::Node& given, const std::string& what, config::Faults&);
+std::optional<Arrivals> read_arrivals(const Node& given, Faults&);
+std::optional<Windows> read_windows(const Node& given, Faults&);
+std::optional<Duration> read_duration(const Node& given, const std::string& what, Faults&);
 
 template <class T>
-void duration_key(config::Table<T>& table, std::string name, Duration T::*field, std::string description) {
-    config::KeyInfo info{.name = std::move(name),
+void duration_key(Table<T>& table, std::string name, Duration T::*field, std::string description) {
+    KeyInfo info{.name = std::move(name),
                          .description = std::move(description),
                          .unit = "s",
                          .json_schema = R"({"type": ["number", "object"]})"};
-    value_key(table, info, field, [what = "'" + info.name + "'"](const config::Node& given, config::Faults& faults) {
+    value_key(table, info, field, [what = "'" + info.name + "'"](const Node& given, Faults& faults) {
         return read_duration(given, what, faults);
     });
 }

@@ -9,12 +9,6 @@
 namespace patchbay::experiment {
 namespace {
 
-using config::Bounds;
-using config::Faults;
-using config::Node;
-using config::NodeKind;
-using config::Table;
-
 constexpr ClassKind kKinds[] = {ClassKind::kTenant, ClassKind::kPriority, ClassKind::kPromptLength,
                                 ClassKind::kLabel};
 const std::vector<uint32_t> kBounds = {256, 1024, 4096};

@@ -14,17 +14,25 @@
 
 namespace patchbay::experiment {
 
+using config::Bounds;
+using config::Entry;
+using config::Faults;
+using config::KeyInfo;
+using config::Node;
+using config::NodeKind;
+using config::Table;
+
 inline constexpr double kMaxRequests = 4e6, kMaxTokens = 1 << 26;
 
 template <class V>
 struct Kind {
     std::string name;
-    std::function<V(const config::Node&, config::Faults&)> read;
+    std::function<V(const Node&, Faults&)> read;
 };
 
 template <class V>
-std::optional<V> choose(const config::Node& given, const std::string& what, const std::vector<Kind<V>>& kinds,
-                        config::Faults& faults) {
+std::optional<V> choose(const Node& given, const std::string& what, const std::vector<Kind<V>>& kinds,
+                        Faults& faults) {
     std::vector<std::string> names;
     for (const Kind<V>& k : kinds) names.push_back(k.name);
     const auto kind_named = [&](const std::string& name, const config::Origin& at) -> const Kind<V>* {
@@ -34,25 +42,25 @@ std::optional<V> choose(const config::Node& given, const std::string& what, cons
                            ", expected one of " + joined(names));
         return nullptr;
     };
-    if (given.kind == config::NodeKind::kScalar) {
+    if (given.kind == NodeKind::kScalar) {
         const Kind<V>* kind = kind_named(given.text, given.origin);
-        return kind ? std::optional<V>(kind->read(config::Node::map(given.origin), faults)) : std::nullopt;
+        return kind ? std::optional<V>(kind->read(Node::map(given.origin), faults)) : std::nullopt;
     }
-    if (given.kind != config::NodeKind::kMap || given.entries.size() != 1) {
+    if (given.kind != NodeKind::kMap || given.entries.size() != 1) {
         faults.add(given.origin, what + " is " + given.describe() + ", expected exactly one of " + joined(names));
         return std::nullopt;
     }
-    const config::Entry& only = given.entries.front();
+    const Entry& only = given.entries.front();
     const Kind<V>* kind = kind_named(only.key, only.key_origin);
     return kind ? std::optional<V>(kind->read(only.value, faults)) : std::nullopt;
 }
 
 // A kind whose settings are a map with a table. `check` may add faults about how they fit together.
 template <class V, class S>
-Kind<V> table_kind(std::string name, config::Table<S> table,
-                   std::function<void(const config::Node&, const S&, config::Faults&)> check = {}) {
-    auto shared = std::make_shared<const config::Table<S>>(std::move(table));
-    return {name, [name, shared, check](const config::Node& given, config::Faults& faults) -> V {
+Kind<V> table_kind(std::string name, Table<S> table,
+                   std::function<void(const Node&, const S&, Faults&)> check = {}) {
+    auto shared = std::make_shared<const Table<S>>(std::move(table));
+    return {name, [name, shared, check](const Node& given, Faults& faults) -> V {
                 S settings;
                 if (!config::is_section(given, "'" + name + "'", faults)) return settings;
                 shared->read(given, settings, faults);
@@ -63,25 +71,25 @@ Kind<V> table_kind(std::string name, config::Table<S> table,
 
 // A key that read(given, out, faults) takes from the file.
 template <class T, class Read>
-config::Table<T>& read_key(config::Table<T>& table, config::KeyInfo info, Read read) {
-    return table.custom(std::move(info), [read](const config::Node* given, T& out, config::Faults& faults) {
+Table<T>& read_key(Table<T>& table, KeyInfo info, Read read) {
+    return table.custom(std::move(info), [read](const Node* given, T& out, Faults& faults) {
         if (given) read(*given, out, faults);
-        return given ? *given : config::Node{};
+        return given ? *given : Node{};
     });
 }
 
 // A key whose value read(given, faults) is; nothing where it found a fault.
 template <class T, class V, class Read>
-config::Table<T>& value_key(config::Table<T>& table, config::KeyInfo info, V T::*field, Read read) {
-    return read_key(table, std::move(info), [field, read](const config::Node& given, T& out, config::Faults& faults) {
+Table<T>& value_key(Table<T>& table, KeyInfo info, V T::*field, Read read) {
+    return read_key(table, std::move(info), [field, read](const Node& given, T& out, Faults& faults) {
         if (auto value = read(given, faults)) out.*field = *std::move(value);
     });
 }
 
 // The only key of a table, whose value stands where its section would.
 template <class T>
-void read_alone(const config::Table<T>& table, const config::Node& given, T& out, config::Faults& faults) {
-    config::Node section = config::Node::map(given.origin);
+void read_alone(const Table<T>& table, const Node& given, T& out, Faults& faults) {
+    Node section = Node::map(given.origin);
     section.set(table.keys().front().name, given);
     table.read(section, out, faults);
 }

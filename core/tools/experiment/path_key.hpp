@@ -8,7 +8,7 @@
 namespace patchbay::experiment {
 
 // A file or folder beside the file that names it, if there is one, else in the current folder.
-inline std::filesystem::path beside_or_here(const config::Node& given, const std::filesystem::path& path) {
+inline std::filesystem::path beside_or_here(const Node& given, const std::filesystem::path& path) {
     if (given.origin.kind != config::Origin::Kind::kFile || !given.origin.name) return path;
     const auto beside = (std::filesystem::path(*given.origin.name).parent_path() / path).lexically_normal();
     std::error_code error;
@@ -16,11 +16,9 @@ inline std::filesystem::path beside_or_here(const config::Node& given, const std
 }
 
 template <class T>
-void path_key(config::Table<T>& table, std::filesystem::path T::*field, std::string description,
+void path_key(Table<T>& table, std::filesystem::path T::*field, std::string description,
               std::string name = "path") {
-    using config::Faults;
-    using config::Node;
-    config::KeyInfo info{.name = std::move(name),
+    KeyInfo info{.name = std::move(name),
                          .type = config::ValueType::kString,
                          .description = std::move(description)};
     value_key(table, info, field, [info](const Node& given, Faults& faults) -> std::optional<std::filesystem::path> {

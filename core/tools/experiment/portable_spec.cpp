@@ -12,9 +12,6 @@ namespace patchbay::experiment {
 namespace {
 
 namespace fs = std::filesystem;
-using config::Entry;
-using config::Node;
-
 using Keys = std::set<std::string>; // that name files
 
 Keys keys_of(const host::Registry& registry) {

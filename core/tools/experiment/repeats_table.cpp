@@ -6,12 +6,6 @@
 namespace patchbay::experiment {
 namespace {
 
-using config::Bounds;
-using config::Faults;
-using config::Node;
-using config::NodeKind;
-using config::Table;
-
 constexpr uint32_t kMaxRepeats = 1000;
 
 struct Auto {

@@ -54,7 +54,8 @@ std::string synthetic_notice(const PreparedVariants& prepared) {
     for (const PreparedVariant& e : prepared.variants)
         if (e.facts.synthetic_acceptance) names.push_back(e.name);
     if (names.empty()) return "";
-    return "drafts of " + joined(names) + " are accepted by synthetic_acceptance_rates: their texts are not the model's";
+    return "drafts of " + joined(names) +
+           " are accepted by synthetic_acceptance_rates: their texts are not the model's";
 }
 
 std::string window_notice(const Workloads& source, const ExperimentSpec& spec) {

@@ -17,13 +17,6 @@
 namespace patchbay::experiment {
 namespace {
 
-using config::Bounds;
-using config::Entry;
-using config::Faults;
-using config::Node;
-using config::NodeKind;
-using config::Table;
-
 Table<Slo> slo_table() {
     Table<Slo> slo;
     const Bounds ms{.min = 0, .max = 1e9, .unit = "ms"};

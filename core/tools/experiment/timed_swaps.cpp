@@ -16,10 +16,6 @@
 namespace patchbay::experiment {
 namespace {
 
-using config::Faults;
-using config::Node;
-using config::NodeKind;
-
 // "5s", "500ms"; a plain number is seconds.
 std::optional<uint64_t> read_duration_ns(const Node& given, Faults& faults) {
     constexpr double kMaxSeconds = 1e6; // seconds

@@ -4,19 +4,13 @@
 #include <string_view>
 
 #include "experiment/matrix.hpp"
+#include "experiment/one_of_table.hpp"
 #include "experiment/spec_load.hpp"
 #include "experiment/timed_swaps.hpp"
 #include "experiment/workload_table.hpp"
 
 namespace patchbay::experiment {
 namespace {
-
-using config::Bounds;
-using config::Entry;
-using config::Faults;
-using config::Node;
-using config::NodeKind;
-using config::Table;
 
 constexpr std::string_view kOwnSections[] = {"workload", "warmup", "simulation"}; // that a variant may change
 

@@ -10,12 +10,6 @@
 namespace patchbay::experiment {
 namespace {
 
-using config::Bounds;
-using config::Faults;
-using config::Node;
-using config::NodeKind;
-using config::Table;
-
 // ---- lengths: 128, [16, 64], {lognormal: {…}} ----
 const Bounds kTokens{.min = 1, .max = kMaxTokens, .unit = "tokens"};
 
