@@ -28,4 +28,16 @@ Result<serve::AdminOptions> admin_options(const AdminFlags& o, const std::vector
     return out;
 }
 
+Result<std::unique_ptr<serve::LoopControl>> start_control(
+    const AdminFlags& o, const std::vector<std::string>& plugin_dirs, const config::EngineConfig& config,
+    const std::string& task, const std::function<void()>& drain, engine::Engine& engine, metrics::Metrics& metrics) {
+    using Control = std::unique_ptr<serve::LoopControl>;
+    if (o.none()) return Control();
+    auto control = [&]() -> Result<Control> {
+        PB_TRY(auto options, admin_options(o, plugin_dirs, config));
+        return serve::LoopControl::start({std::move(options), task, PATCHBAY_VERSION, drain}, engine, metrics);
+    }();
+    return control || o.named() ? std::move(control) : Control();
+}
+
 }  // namespace patchbay::cli

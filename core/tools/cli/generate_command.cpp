@@ -29,7 +29,6 @@
 #include "engine/trace/step_files.hpp"
 #include "metrics/server.hpp"
 #include "parallel/world.hpp"
-#include "serve/loop_control.hpp"
 #include "service/run_to_end.hpp"
 
 namespace patchbay::cli {
@@ -225,21 +224,6 @@ void print_stats(const std::vector<engine::StepReport>& steps, const engine::Eng
                  100.0 * static_cast<double>(accepted) / static_cast<double>(drafted), by_position.c_str());
 }
 
-// Null: none is wanted, or the default address cannot be had, which is no reason not to generate.
-Result<std::unique_ptr<serve::LoopControl>> live_control(const GenerateOptions& o, const config::EngineConfig& config,
-                                                         engine::Engine& engine, metrics::Metrics& metrics) {
-    std::unique_ptr<serve::LoopControl> none;
-    if (o.admin.none()) return none;
-    auto options = admin_options(o.admin, o.engine.plugin_dirs, config);
-    if (!options && !o.admin.named()) return none;
-    if (!options) return options.failure();
-    auto control =
-        serve::LoopControl::start({*std::move(options), "generate", PATCHBAY_VERSION, [] {}}, engine, metrics);
-    if (!control && !o.admin.named()) return none;
-    if (control && o.admin.named()) std::cerr << "admin address: " << (*control)->address().text() << '\n';
-    return control;
-}
-
 Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine::SamplingParams sampling,
                   const config::Loaded& loaded, const host::Registry& registry) {
     PB_TRY(const auto time, engine::clock_for(loaded.config, registry));
@@ -270,7 +254,9 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
     }
 
     PB_CHECK(engine->files().write(o.files));
-    PB_TRY(const auto control, live_control(o, loaded.config, *engine, all));
+    PB_TRY(const auto control,
+           start_control(o.admin, o.engine.plugin_dirs, loaded.config, "generate", [] {}, *engine, all));
+    if (control && o.admin.named()) std::cerr << "admin address: " << control->address().text() << '\n';
     std::vector<std::string> shown; // an output each
     for (const Prompt& prompt : prompts) shown.insert(shown.end(), sampling.n, prompt.text);
     ConsolePrinter screen(std::move(shown));

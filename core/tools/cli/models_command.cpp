@@ -8,7 +8,6 @@
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
 #include "base/suggest.hpp"
-#include "cli/left_out.hpp"
 #include "cli/plugin_dirs.hpp"
 #include "cli/print_table.hpp"
 #include "host/plugin_list.hpp"

@@ -11,7 +11,6 @@
 #include "base/refusals.hpp"
 #include "base/suggest.hpp"
 #include "base/words.hpp"
-#include "cli/left_out.hpp"
 #include "cli/plugin_build.hpp"
 #include "cli/plugin_check.hpp"
 #include "cli/plugin_dirs.hpp"

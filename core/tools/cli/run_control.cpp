@@ -4,7 +4,6 @@
 
 #include "cli/admin_flags.hpp"
 #include "engine/metrics/engine_metrics.hpp"
-#include "serve/loop_control.hpp"
 
 namespace patchbay::cli {
 namespace {
@@ -17,11 +16,11 @@ class LiveRunControl final : public experiment::RunControl {
     }
     ~LiveRunControl() override { engine_.stop_observing(metrics_); }
 
-    Result<> start(serve::AdminOptions options, const std::string& task) {
+    // False: there is no control.
+    Result<bool> start(const AdminFlags& flags, const experiment::ControlledRun& run) {
         const auto drain = [this] { draining_ = true; };
-        PB_TRY(control_,
-               serve::LoopControl::start({std::move(options), task, PATCHBAY_VERSION, drain}, engine_, all_));
-        return {};
+        PB_TRY(control_, start_control(flags, run.plugin_dirs, run.config, run.task, drain, engine_, all_));
+        return control_ != nullptr;
     }
 
     void between_steps() override { control_->between_steps(); }
@@ -47,16 +46,11 @@ class LiveRunControl final : public experiment::RunControl {
 
 Result<std::unique_ptr<experiment::RunControl>> make_run_control(const experiment::ControlledRun& run) {
     const AdminFlags flags{run.choice.address, run.choice.token_file};
-    std::unique_ptr<experiment::RunControl> none; // where the default address cannot be had: no reason not to run
+    std::unique_ptr<experiment::RunControl> none;
     if (flags.none() || (run.simulated && !flags.named())) return none;
-    auto options = admin_options(flags, run.plugin_dirs, run.config);
-    if (!options && !flags.named()) return none;
-    if (!options) return options.failure();
     auto control = std::make_unique<LiveRunControl>(run.engine);
-    const Result<> started = control->start(*std::move(options), run.task);
-    if (!started && !flags.named()) return none;
-    if (!started) return started.failure();
-    return std::unique_ptr<experiment::RunControl>(std::move(control));
+    PB_TRY(const bool started, control->start(flags, run));
+    return started ? std::unique_ptr<experiment::RunControl>(std::move(control)) : std::move(none);
 }
 
 }  // namespace patchbay::cli

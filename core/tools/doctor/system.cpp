@@ -62,10 +62,9 @@ std::vector<Finding> check_cpu(const Surroundings& machine, Clock& clock) {
     out.push_back({"cpu", "cores", State::kGood, online.empty() ? "unknown" : "online: " + online, ""});
 
     const auto governor = first_line(machine.root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
-    if (governor.empty())
-        out.push_back({"cpu", "frequency", State::kGood, "set by the platform, no governor to choose", ""});
-    else if (governor == "performance")
-        out.push_back({"cpu", "frequency", State::kGood, "governor performance", ""});
+    if (governor.empty() || governor == "performance")
+        out.push_back({"cpu", "frequency", State::kGood,
+                       governor.empty() ? "set by the platform, no governor to choose" : "governor performance", ""});
     else
         out.push_back({"cpu", "frequency", State::kNote, "governor " + governor + ": speeds vary with load",
                        "cpupower frequency-set -g performance"});
@@ -101,11 +100,11 @@ std::vector<Finding> check_memory(const Surroundings& machine) {
         out.push_back({"memory", "swap", State::kNote, gib(swapped) + " is swapped out", "swapoff -a && swapon -a"});
 
     const auto nodes = first_line(machine.root / "sys/devices/system/node/has_memory");
-    if (nodes.find_first_of("-,") != nodes.npos)
-        out.push_back({"memory", "nodes", State::kGood,
-                       "memory on nodes " + nodes + ": weights and KV lie on all in turn", ""});
-    else
-        out.push_back({"memory", "nodes", State::kGood, nodes.empty() ? "the kernel reports none" : "one", ""});
+    const bool several = nodes.find_first_of("-,") != nodes.npos;
+    out.push_back({"memory", "nodes", State::kGood,
+                   several         ? "memory on nodes " + nodes + ": weights and KV lie on all in turn"
+                   : nodes.empty() ? "the kernel reports none"
+                                   : "one", ""});
 
     const auto huge = first_line(machine.root / "sys/kernel/mm/transparent_hugepage/enabled");
     if (huge.find("[always]") != huge.npos || huge.find("[madvise]") != huge.npos)

@@ -172,6 +172,10 @@ struct ResultsStore::Database {
         if (sqlite3_exec(handle, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return fail(error_of(handle));
         return {};
     }
+    template <class... T>
+    Result<> change(const std::string& sql, const T&... values) { // by one statement
+        return transaction([&] { return Statement(handle, sql).run(values...); });
+    }
     Result<> transaction(const std::function<Result<>()>& body) {
         const auto place = [&](const Result<>& r) { return prefixed("cannot write " + file.string(), r.failure()); };
         if (auto begun = execute("BEGIN IMMEDIATE"); !begun) return place(begun);
@@ -241,12 +245,10 @@ Result<> ResultsStore::add_experiment(const ExperimentRow& e, const std::vector<
 Result<uint64_t> ResultsStore::begin_run(const RunRecord& run, uint64_t seed) {
     constexpr uint64_t kSecondAttempts = 1'000'000; // beyond all positions
     const uint64_t id = run.position + run.attempt * kSecondAttempts;
-    PB_CHECK(db_->transaction([&]() -> Result<> {
-        Statement s(db_->handle,
-                    "INSERT INTO run(id, variant_id, repeat, position, attempt, seed, started, end, valid, superseded) "
-                    "VALUES(?, ?, ?, ?, ?, ?, ?, 'running', 0, 0)");
-        return s.run(id, run.variant, run.repeat, run.position, run.attempt, std::to_string(seed), run.started);
-    }));
+    PB_CHECK(db_->change(
+        "INSERT INTO run(id, variant_id, repeat, position, attempt, seed, started, end, valid, superseded) "
+        "VALUES(?, ?, ?, ?, ?, ?, ?, 'running', 0, 0)",
+        id, run.variant, run.repeat, run.position, run.attempt, std::to_string(seed), run.started));
     return id;
 }
 
@@ -283,28 +285,20 @@ Result<> ResultsStore::end_run(uint64_t id, const RunRecord& run, const RunSumma
 }
 
 Result<> ResultsStore::supersede(const RunSummary& run) {
-    return db_->transaction([&]() -> Result<> {
-        const std::string table = run.rate ? "capacity_run" : "run";
-        Statement s(db_->handle,
-                    "UPDATE " + table + " SET superseded = 1, valid = 0, reason = ? "
-                                        "WHERE position = ? AND attempt = ?");
-        return s.run(text_of(run.faults), run.position, run.attempt);
-    });
+    const std::string table = run.rate ? "capacity_run" : "run";
+    return db_->change("UPDATE " + table +
+                           " SET superseded = 1, valid = 0, reason = ? WHERE position = ? AND attempt = ?",
+                       text_of(run.faults), run.position, run.attempt);
 }
 
 Result<> ResultsStore::add_capacity_run(const RunRecord& run, const RunSummary& summary, bool kept) {
-    return db_->transaction([&]() -> Result<> {
-        Statement s(db_->handle, insert_into("capacity_run", 17));
-        return s.run(run.variant, run.repeat, run.position, run.attempt, run.rate, summary.objective, kept, run.started,
-                     run.duration_ns, word_of(run.end), run.valid(), 0, text_of(run.faults), numbers_of(run.cpu_use));
-    });
+    return db_->change(insert_into("capacity_run", 17), run.variant, run.repeat, run.position, run.attempt, run.rate,
+                       summary.objective, kept, run.started, run.duration_ns, word_of(run.end), run.valid(), 0,
+                       text_of(run.faults), numbers_of(run.cpu_use));
 }
 
 Result<> ResultsStore::set_repeats(uint32_t repeats) {
-    return db_->transaction([&]() -> Result<> {
-        Statement s(db_->handle, "UPDATE experiment SET repeats = ?");
-        return s.run(repeats);
-    });
+    return db_->change("UPDATE experiment SET repeats = ?", repeats);
 }
 
 namespace {
