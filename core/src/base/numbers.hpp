@@ -1,6 +1,7 @@
 // Numbers as texts.
 #pragma once
 #include <charconv>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,13 @@ std::optional<T> parse_number(std::string_view text) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
     if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
     return out;
+}
+
+// The value of a hexadecimal digit; 16: it is none.
+constexpr uint32_t hex_digit(uint32_t c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
 }
 
 // The shortest text that reads back the same.

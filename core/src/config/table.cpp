@@ -6,6 +6,7 @@
 
 #include "base/numbers.hpp"
 #include "base/suggest.hpp"
+#include "base/words.hpp"
 
 namespace patchbay::config {
 namespace {
@@ -145,9 +146,7 @@ std::string expected_text(const KeyInfo& key) {
         case ValueType::kOther: return "something else";
         case ValueType::kEnum: break;
     }
-    std::string list;
-    for (const std::string& choice : key.choices) list += (list.empty() ? "" : ", ") + choice;
-    return (key.choices.size() == 1 ? "" : "one of ") + list;
+    return (key.choices.size() == 1 ? "" : "one of ") + joined(key.choices);
 }
 
 void check_unknown_keys(const Node& map, std::span<const KeyInfo> keys, std::span<const std::string> left,

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/refusals.hpp"
+#include "base/utf8.hpp"
 #include "grammar/regex.hpp"
 #include "grammar/utf8_reader.hpp"
 
@@ -210,8 +211,7 @@ class EbnfParser {
             case 'u':
             case 'U': {
                 const auto value = text_.hex(e == 'x' ? 2 : e == 'u' ? 4 : 8);
-                if (!value || *value > CodePoints::kLast || (*value >= 0xD800 && *value < 0xE000))
-                    return refuse("an escape that is no character");
+                if (!value || !is_character(*value)) return refuse("an escape that is no character");
                 return *value;
             }
             default: return refuse(unsupported("'\\" + utf8(e) + "' is not supported"));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/refusals.hpp"
+#include "base/utf8.hpp"
 #include "grammar/ebnf.hpp"
 #include "grammar/regex.hpp"
 #include "grammar/utf8_reader.hpp"
@@ -332,8 +333,7 @@ class LarkParser {
             else if (e == '\\' || e == '"' || e == '/' || e == '\'') out += e;
             else if (e == 'x' || e == 'u' || e == 'U') {
                 const auto value = text_.hex(e == 'x' ? 2 : e == 'u' ? 4 : 8);
-                if (!value || *value > CodePoints::kLast || (*value >= 0xD800 && *value < 0xE000))
-                    return refuse("an escape that is no character");
+                if (!value || !is_character(*value)) return refuse("an escape that is no character");
                 out += *value;
             } else {
                 return refuse(unsupported("'\\" + utf8(e) + "' is not supported"));

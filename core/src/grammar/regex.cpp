@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/refusals.hpp"
+#include "base/utf8.hpp"
 #include "grammar/unicode_classes.hpp"
 #include "grammar/utf8_reader.hpp"
 
@@ -198,8 +199,7 @@ class RegexParser {
                 } else {
                     value = text_.hex(c == 'x' ? 2 : 4);
                 }
-                if (!value || *value > CodePoints::kLast || (*value >= 0xD800 && *value < 0xE000))
-                    return refuse("an escape that is no character");
+                if (!value || !is_character(*value)) return refuse("an escape that is no character");
                 return one(*value);
             }
             default: break;

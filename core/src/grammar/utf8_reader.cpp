@@ -1,5 +1,6 @@
 #include "grammar/utf8_reader.hpp"
 
+#include "base/numbers.hpp"
 #include "base/refusals.hpp"
 #include "base/utf8.hpp"
 #include "grammar/code_points.hpp"
@@ -39,11 +40,7 @@ std::string Utf8Reader::where() const {
 std::optional<uint32_t> Utf8Reader::hex(size_t digits) {
     uint32_t value = 0;
     for (size_t i = 0; i < digits; ++i) {
-        const uint32_t c = peek();
-        const uint32_t digit = c >= '0' && c <= '9'   ? c - '0'
-                               : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                               : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                                      : 16;
+        const uint32_t digit = hex_digit(peek());
         if (digit == 16) return std::nullopt;
         value = value << 4 | digit;
         ++at_;

@@ -5,6 +5,7 @@
 
 #include "base/numbers.hpp"
 #include "base/suggest.hpp"
+#include "base/words.hpp"
 
 namespace patchbay::host {
 namespace {
@@ -36,11 +37,8 @@ std::optional<std::string> check_value(const ParamManifest& p, std::string_view 
         const auto x = parse_number<double>(value);
         return x ? check_range(p, *x) : wrong("a number");
     }
-    if (p.type == "enum" && std::find(p.choices.begin(), p.choices.end(), value) == p.choices.end()) {
-        std::string list;
-        for (const std::string& c : p.choices) list += (list.empty() ? "" : ", ") + c;
-        return wrong("one of " + list) + did_you_mean(value, p.choices);
-    }
+    if (p.type == "enum" && std::find(p.choices.begin(), p.choices.end(), value) == p.choices.end())
+        return wrong("one of " + joined(p.choices)) + did_you_mean(value, p.choices);
     return std::nullopt;
 }
 

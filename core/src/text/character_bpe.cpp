@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.hpp"
 #include "text/characters.hpp"
 
 namespace patchbay::text {
@@ -40,7 +41,7 @@ size_t CharacterBpe::next_cut(std::string_view text) const {
         if (!before_space_.contains(character_before(text, before))) return at;
     }
     size_t end = std::min(text.size(), kMaxPieceBytes);
-    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+    while (end < text.size() && continues_character(text[end])) --end;
     return end;
 }
 

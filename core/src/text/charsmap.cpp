@@ -79,13 +79,13 @@ std::optional<Charsmap::Match> Charsmap::at(std::string_view text, Prefer prefer
         if (!leaf) continue;
         if (node >= units_.size()) break;
         const size_t begin = value_of(units_[node]);
-        if (begin >= becomes_.size() || (static_cast<unsigned char>(becomes_[begin]) & 0xC0) == 0x80) continue;
+        if (begin >= becomes_.size() || continues_character(becomes_[begin])) continue;
         const size_t end = std::min(becomes_.find('\0', begin), becomes_.size());
         best = {i + 1, std::string_view(becomes_).substr(begin, end - begin)};
         if (prefer == Prefer::kShortest) break;
     }
     // A rule that ends inside a character would leave half of it.
-    if (best && best->length < text.size() && (static_cast<unsigned char>(text[best->length]) & 0xC0) == 0x80)
+    if (best && best->length < text.size() && continues_character(text[best->length]))
         return std::nullopt;
     return best;
 }

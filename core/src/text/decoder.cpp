@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/numbers.hpp"
 #include "base/refusals.hpp"
 #include "base/utf8.hpp"
 #include "text/byte_alphabet.hpp"
@@ -24,12 +25,6 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
         text.remove_prefix(at + from.size());
     }
     return out += text;
-}
-
-int hex(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 // How many bytes of `run`'s copies, at most `max_count` copies, are at the front.
@@ -162,8 +157,9 @@ struct Decoder::Apply { // a step on a token
 
     std::string operator()(ByteFallback) const {
         if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return token;
-        const int high = hex(token[3]), low = hex(token[4]);
-        return high < 0 || low < 0 ? token : std::string(1, static_cast<char>(high << 4 | low));
+        const uint32_t high = hex_digit(static_cast<unsigned char>(token[3]));
+        const uint32_t low = hex_digit(static_cast<unsigned char>(token[4]));
+        return high > 15 || low > 15 ? token : std::string(1, static_cast<char>(high << 4 | low));
     }
 
     std::string operator()(Spaced) const { return place == Place::kFirst ? token : " " + token; }

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/refusals.hpp"
+#include "base/utf8.hpp"
 #include "text/character_class.hpp"
 #include "text/characters.hpp"
 
@@ -203,7 +204,7 @@ class Regex::Search {
     size_t window_end(size_t from) const {
         if (text_.size() - from <= kWindow) return text_.size();
         size_t end = from + kWindow;
-        while ((static_cast<unsigned char>(text_[end]) & 0xC0) == 0x80) --end; // a character's begin
+        while (continues_character(text_[end])) --end; // a character's begin
         return end;
     }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.hpp"
 #include "text/characters.hpp"
 
 namespace patchbay::text {
@@ -39,7 +40,7 @@ void Unigram::encode(std::string_view word, std::vector<TokenId>& out) const {
     if (const auto whole = words_.find(word)) return out.push_back(*whole);
     while (!word.empty()) {
         size_t end = std::min(word.size(), kMaxWordBytes);
-        while (end < word.size() && (static_cast<unsigned char>(word[end]) & 0xC0) == 0x80) --end;
+        while (end < word.size() && continues_character(word[end])) --end;
         if (sums_ == Sums::kFloat)
             best_way<float>(word.substr(0, end), out);
         else

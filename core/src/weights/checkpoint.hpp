@@ -80,8 +80,4 @@ class Checkpoint {
     virtual void forget(const std::string& name) const = 0;
 };
 
-// `load_format: dummy`: fills out with reproducible values, a function of (seed, name, index) only:
-// vectors (norm weights) near 1, matrices uniform with the variance that keeps activations of size 1.
-void fill_dummy(uint64_t seed, std::string_view name, int64_t rows, int64_t cols, float* out);
-
 }  // namespace patchbay::weights

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "patchbay/sdk/philox.hpp"
-#include "weights/checkpoint.hpp"
 
 namespace patchbay::weights {
 namespace {
@@ -42,8 +41,8 @@ Blocks draw_blocks(uint64_t seed, uint64_t position, uint32_t index) {
 
 }  // namespace
 
-void fill_dummy_slice(uint64_t seed, std::string_view name, int64_t rows, int64_t cols, int64_t first, int64_t count,
-                      float* out) {
+void fill_dummy(uint64_t seed, std::string_view name, int64_t rows, int64_t cols, int64_t first, int64_t count,
+                float* out) {
     // A uniform value in [-w, w) has variance w²/3; 1/cols keeps the sum over cols inputs of size 1.
     const float centre = rows == 1 ? 1.0f : 0.0f;
     const float width = rows == 1 ? 0.02f : std::sqrt(3.0f / static_cast<float>(cols > 0 ? cols : 1));
@@ -69,10 +68,6 @@ void fill_dummy_slice(uint64_t seed, std::string_view name, int64_t rows, int64_
         out = std::copy_n(made.begin() + i % 8, n, out);
         i += n;
     }
-}
-
-void fill_dummy(uint64_t seed, std::string_view name, int64_t rows, int64_t cols, float* out) {
-    fill_dummy_slice(seed, name, rows, cols, 0, rows * cols, out);
 }
 
 }  // namespace patchbay::weights

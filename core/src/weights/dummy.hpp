@@ -5,8 +5,9 @@
 
 namespace patchbay::weights {
 
-// Values [first, first + count) of the tensor that fill_dummy() makes.
-void fill_dummy_slice(uint64_t seed, std::string_view name, int64_t rows, int64_t cols, int64_t first, int64_t count,
-                      float* out);
+// `load_format: dummy`: values [first, first + count) of a tensor: vectors (norm weights) near 1, matrices uniform with
+// the variance that keeps activations of size 1.
+void fill_dummy(uint64_t seed, std::string_view name, int64_t rows, int64_t cols, int64_t first, int64_t count,
+                float* out);
 
 }  // namespace patchbay::weights

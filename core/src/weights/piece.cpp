@@ -112,9 +112,8 @@ void make_piece(const Piece& piece, uint64_t seed, pb_dtype wanted, std::byte* t
         for (int64_t r = begin; r < end; ++r)
             for (int64_t c = 0; c < piece.cols; c += kChunk) {
                 const int64_t n = std::min(kChunk, piece.cols - c);
-                fill_dummy_slice(seed, piece.name, rows, piece.width(),
-                                 (matrix ? piece.order(piece.row + r) : r) * piece.width() + piece.col + c, n,
-                                 made.data());
+                fill_dummy(seed, piece.name, rows, piece.width(),
+                           (matrix ? piece.order(piece.row + r) : r) * piece.width() + piece.col + c, n, made.data());
                 if (piece.holds == Piece::Holds::kBias)
                     for (int64_t k = 0; k < n; ++k) made[static_cast<size_t>(k)] -= 1.0f;
                 convert(PB_F32, reinterpret_cast<const std::byte*>(made.data()), wanted,

@@ -414,19 +414,19 @@ TEST_F(Loader, names_the_dtype_of_the_largest_tensor_and_takes_no_more_memory_fo
 
 TEST(Dummy, depends_on_seed_name_and_index_alone) {
     std::vector<float> a(600), b(600), c(600);
-    fill_dummy(1, "w", 20, 30, a.data());
-    fill_dummy(1, "w", 20, 30, b.data());
+    fill_dummy(1, "w", 20, 30, 0, 600, a.data());
+    fill_dummy(1, "w", 20, 30, 0, 600, b.data());
     EXPECT_EQ(a, b);
-    fill_dummy(2, "w", 20, 30, c.data());
+    fill_dummy(2, "w", 20, 30, 0, 600, c.data());
     EXPECT_NE(a, c);
-    fill_dummy(1, "v", 20, 30, c.data());
+    fill_dummy(1, "v", 20, 30, 0, 600, c.data());
     EXPECT_NE(a, c);
 }
 
 TEST(Dummy, takes_eight_values_from_each_draw_of_the_generator) {
     constexpr int64_t kCols = 3, kFirst = 5;
     std::vector<float> got(1000);
-    fill_dummy_slice(11, "w", 500, kCols, kFirst, static_cast<int64_t>(got.size()), got.data());
+    fill_dummy(11, "w", 500, kCols, kFirst, static_cast<int64_t>(got.size()), got.data());
     uint64_t hash = 0xcbf29ce484222325u; // FNV-1a of the name
     hash = (hash ^ 'w') * 0x100000001b3u;
     for (size_t i = 0; i < got.size(); ++i) {
@@ -438,10 +438,10 @@ TEST(Dummy, takes_eight_values_from_each_draw_of_the_generator) {
 }
 
 TEST(Dummy, has_the_mean_and_the_variance_that_it_promises) {
-    constexpr int64_t kRows = 500, kCols = 300;
-    std::vector<float> w(kRows * kCols), norm(100000);
-    fill_dummy(5, "w", kRows, kCols, w.data());
-    fill_dummy(5, "norm", 1, static_cast<int64_t>(norm.size()), norm.data());
+    constexpr int64_t kRows = 500, kCols = 300, kNorm = 100000;
+    std::vector<float> w(kRows * kCols), norm(kNorm);
+    fill_dummy(5, "w", kRows, kCols, 0, kRows * kCols, w.data());
+    fill_dummy(5, "norm", 1, kNorm, 0, kNorm, norm.data());
     double sum = 0, squares = 0, near_one = 0;
     for (const float x : w) {
         sum += x;
@@ -469,7 +469,7 @@ TEST(Dummy, gives_ranks_the_slices_of_one_weight_and_biases_near_zero) {
 TEST(Dummy, makes_the_same_values_in_chunks_as_at_once) {
     constexpr int64_t kCols = 70001; // more than a chunk, no multiple of a block
     std::vector<float> at_once(3 * kCols);
-    fill_dummy(4, "w", 3, kCols, at_once.data());
+    fill_dummy(4, "w", 3, kCols, 0, 3 * kCols, at_once.data());
     EXPECT_EQ(values(WeightSource::dummy(4).load(spec(kCols, {part("w", 3)}), {PB_F32}, 0, 1)->data, PB_F32), at_once);
 }
 

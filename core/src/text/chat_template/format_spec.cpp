@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/utf8.hpp"
 #include "text/chat_template/strings.hpp"
 
 namespace patchbay::text::chat {
@@ -148,7 +149,7 @@ std::string whole_text(const Spec& s, const Value& v) {
     out.negative = n < 0;
     if (s.type == 'c') {
         if (s.sign || s.alternative) refuse("format: 'c' takes neither a sign nor '#'");
-        if (n < 0 || n > 0x10FFFF || (n >= 0xD800 && n < 0xE000)) refuse("format: 'c' takes a character");
+        if (!is_character(n)) refuse("format: 'c' takes a character");
         out.rest = character_of(static_cast<uint32_t>(n));
         return number_text(s, out);
     }

@@ -4,6 +4,8 @@
 #include <array>
 #include <optional>
 
+#include "base/numbers.hpp"
+#include "base/utf8.hpp"
 #include "text/chat_template/numbers.hpp"
 #include "text/chat_template/strings.hpp"
 #include "text/chat_template/value.hpp"
@@ -222,19 +224,15 @@ class Lexer {
     uint32_t hexadecimal(size_t digits) { // after the letter of an escape
         uint32_t out = 0;
         for (size_t i = 0; i < digits; ++i) {
-            const char c = at_ < text_.size() ? text_[at_] : ' ';
-            const int value = is_ascii_digit(c)            ? c - '0'
-                              : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                              : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                                     : -1;
-            if (value < 0) fault("an escape in a string lacks digits");
-            out = out << 4 | static_cast<uint32_t>(value);
+            const uint32_t value = at_ < text_.size() ? hex_digit(static_cast<unsigned char>(text_[at_])) : 16;
+            if (value > 15) fault("an escape in a string lacks digits");
+            out = out << 4 | value;
             at_ += 1;
         }
         return out;
     }
     void append_code(std::string& out, uint32_t code) const {
-        if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) fault("an escape in a string is no character");
+        if (!is_character(code)) fault("an escape in a string is no character");
         out += character_of(code);
     }
     uint32_t octal() { // one to three digits

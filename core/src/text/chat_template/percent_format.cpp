@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/utf8.hpp"
 #include "text/chat_template/strings.hpp"
 
 namespace patchbay::text::chat {
@@ -66,7 +67,7 @@ std::string of_text(const Place& p, std::string text) {
 std::string one_character(const Value& v) {
     if (v.string() && code_points(*v.string()) == 1) return *v.string();
     const int64_t code = v.as<int64_t>() || v.as<bool>() ? whole_number(v, "%c") : -1;
-    if (code < 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) refuse("'%c' takes a character");
+    if (!is_character(code)) refuse("'%c' takes a character");
     return character_of(static_cast<uint32_t>(code));
 }
 
