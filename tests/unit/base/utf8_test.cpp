@@ -18,11 +18,13 @@ TEST(Utf8, TheFirstAndTheLastCharacterOfEachLengthAreRead) {
         EXPECT_EQ(utf8_step(text).what, Utf8::kCharacter) << text.size();
         EXPECT_EQ(utf8_step(text).bytes, text.size()) << text.size();
         EXPECT_EQ(uint32_t{code_point(text)}, uint32_t{code});
+        EXPECT_TRUE(is_character(code));
         for (size_t n = 1; n < text.size(); ++n) EXPECT_EQ(utf8_step(text.substr(0, n)).what, Utf8::kUnfinished) << n;
     }
 }
 
 TEST(Utf8, WhatIsNoCharacterEndsTheValidPrefix) {
+    for (const int64_t code : {-1, 0xd800, 0xdfff, 0x110000}) EXPECT_FALSE(is_character(code)) << code;
     for (const char* bad : {"\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
                             "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xe2\x82"})
         EXPECT_EQ(valid_prefix(std::string("a long text before \xc3\xa4") + bad), 21u) << bad;
