@@ -47,7 +47,7 @@ const char* name_of(Noise n) {
 }
 
 Question question() {
-    return {.baseline = 0, .primary = default_primary({100, {}, {}}), .independent = {}, .first_stage = {}};
+    return {.baseline = 0, .primary = default_primary({100, {}, {}}), .windows = {}, .first_stage = {}};
 }
 
 Measured made_up(const Plan& plan, uint64_t seed) {

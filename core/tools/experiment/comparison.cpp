@@ -102,6 +102,17 @@ void drop_rounding(std::vector<double>& differences, double rounding) {
     if (max_difference - min_difference <= rounding) std::ranges::fill(differences, min_difference);
 }
 
+// At most so many of these repeats share no rows of a trace.
+uint32_t independent_of(const Repeats& repeats, const std::vector<WindowPlan>& windows) {
+    auto out = static_cast<uint32_t>(repeats.size());
+    for (const WindowPlan& w : windows) {
+        std::vector<uint32_t> starts;
+        for (const uint32_t r : repeats) starts.push_back(w.starts.at(r));
+        out = std::min(out, disjoint_windows(std::move(starts), w.rows));
+    }
+    return out;
+}
+
 Paired paired(const MetricColumn& column, const Question& q, size_t variant, size_t other) {
     constexpr double kRounding = 1e-9; // share of the values by which sums of the same numbers may differ
     Paired out;
@@ -119,7 +130,7 @@ Paired paired(const MetricColumn& column, const Question& q, size_t variant, siz
     }
     drop_rounding(differences, kRounding * (out.ratio ? 1 : largest));
     out.repeats = static_cast<uint32_t>(repeats.size());
-    out.independent = std::min(out.repeats, q.independent.value_or(out.repeats));
+    out.independent = independent_of(repeats, q.windows);
     if (q.first_stage) {
         const auto is_first = [&](uint32_t r) { return r < *q.first_stage; };
         const auto first = std::count_if(repeats.begin(), repeats.end(), is_first);

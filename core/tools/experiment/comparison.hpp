@@ -8,6 +8,7 @@
 
 #include "experiment/inference.hpp"
 #include "experiment/run_metrics.hpp"
+#include "experiment/windows.hpp"
 
 namespace patchbay::experiment {
 
@@ -22,7 +23,7 @@ struct Measured { // of an experiment; kNoValue where a repeat has no valid run 
 struct Question {
     size_t baseline = 0;
     std::vector<size_t> primary;         // metrics; the first heads the conclusion
-    std::optional<uint32_t> independent; // how many of the repeats overlap in nothing; none: all
+    std::vector<WindowPlan> windows;     // of each workload whose repeats share rows of a trace
     std::optional<uint32_t> first_stage; // repeats whose spread decided how many there are; none: that was fixed
     MetricList list = metric_infos();    // what `primary` counts in; plugins' metrics that it does not name may follow
 };

@@ -59,11 +59,13 @@ std::string synthetic_notice(const PreparedVariants& prepared) {
 }
 
 std::string window_notice(const Workloads& source, const ExperimentSpec& spec) {
-    const auto independent = source.independent();
-    if (!independent) return "";
+    uint32_t independent = spec.repeats;
+    for (const WindowPlan& w : source.shared_windows()) independent = std::min(independent, w.independent);
+    if (independent == spec.repeats) return "";
     return "repeats share rows of the trace: of " + std::to_string(spec.repeats) + " windows at most " +
-           std::to_string(*independent) +
-           " have none in common, and intervals and verdicts are those of so many repeats";
+           std::to_string(independent) +
+           " have none in common. Intervals and verdicts are those of as many repeats as have none in common among "
+           "those with a value";
 }
 
 std::string jitter_notice(const ExperimentSpec& spec,
@@ -137,7 +139,7 @@ std::vector<std::string> without_valid_run(const std::vector<RunSummary>& runs, 
 }
 
 Question question_of(const ExperimentSpec& spec, const Workloads& source) {
-    Question q{.baseline = spec.baseline, .primary = {}, .independent = source.independent(), .first_stage = {}};
+    Question q{.baseline = spec.baseline, .primary = {}, .windows = source.shared_windows(), .first_stage = {}};
     for (const std::string& name : spec.primary) {
         if (!metric_named(name, q.list)) q.list.push_back(plugin_metric(name));
         q.primary.push_back(metric_named(name, q.list).value());

@@ -9,8 +9,14 @@
 namespace patchbay::experiment {
 namespace {
 
-// At most so many windows have no row in common.
-uint32_t disjoint_ones(std::vector<uint32_t> starts, uint32_t rows) {
+std::string numbers(uint32_t rows, uint32_t window, uint32_t repeats, uint64_t needed) {
+    return "the trace has " + std::to_string(rows) + " rows, " + std::to_string(repeats) + " windows of " +
+           std::to_string(window) + " need " + std::to_string(needed);
+}
+
+}  // namespace
+
+uint32_t disjoint_windows(std::vector<uint32_t> starts, uint32_t rows) {
     std::sort(starts.begin(), starts.end());
     uint32_t count = 0;
     uint64_t free = 0; // rows before it are taken
@@ -21,13 +27,6 @@ uint32_t disjoint_ones(std::vector<uint32_t> starts, uint32_t rows) {
         }
     return count;
 }
-
-std::string numbers(uint32_t rows, uint32_t window, uint32_t repeats, uint64_t needed) {
-    return "the trace has " + std::to_string(rows) + " rows, " + std::to_string(repeats) + " windows of " +
-           std::to_string(window) + " need " + std::to_string(needed);
-}
-
-}  // namespace
 
 Result<WindowPlan> plan_windows(const Windows& windows, uint32_t rows, uint32_t asked, uint32_t repeats,
                                 uint64_t seed) {
@@ -60,7 +59,7 @@ Result<WindowPlan> plan_windows(const Windows& windows, uint32_t rows, uint32_t 
         for (const uint32_t i : order) shuffled.push_back(plan.starts[i]);
         plan.starts = std::move(shuffled);
     }
-    plan.independent = disjoint_ones(plan.starts, plan.rows);
+    plan.independent = disjoint_windows(plan.starts, plan.rows);
     return plan;
 }
 

@@ -93,9 +93,9 @@ std::span<const TraceRow> WorkloadSource::window(uint32_t repeat) const {
     return std::span(trace->rows).subspan(start, windows_.rows);
 }
 
-std::optional<uint32_t> WorkloadSource::independent() const {
+std::optional<WindowPlan> WorkloadSource::shared_windows() const {
     if (!prompts_.trace() || windows_.independent == windows_.starts.size()) return std::nullopt;
-    return windows_.independent;
+    return windows_;
 }
 
 WorkloadSource::Plan::Plan(const WorkloadSource& source, uint64_t seed, uint32_t repeat)

@@ -83,8 +83,8 @@ class WorkloadSource {
     // repeat uses, else of random tokens.
     std::vector<PlannedRequest> warmup(uint64_t seed, uint32_t count) const;
 
-    // Of the repeats those that share no rows of a trace; none: nothing is shared.
-    std::optional<uint32_t> independent() const;
+    // What each repeat takes of the trace, where repeats share rows of it.
+    std::optional<WindowPlan> shared_windows() const;
 
     // What must be known of the files that were read.
     const std::vector<std::string>& notices() const { return prompts_.notices(); }

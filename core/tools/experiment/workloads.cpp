@@ -25,10 +25,10 @@ Result<Workloads> Workloads::open(const ExperimentSpec& spec, const std::shared_
     return out;
 }
 
-std::optional<uint32_t> Workloads::independent() const {
-    std::optional<uint32_t> out;
+std::vector<WindowPlan> Workloads::shared_windows() const {
+    std::vector<WindowPlan> out;
     for (const WorkloadSource& s : sources_)
-        if (const auto of_one = s.independent()) out = std::min(out.value_or(*of_one), *of_one);
+        if (auto of_one = s.shared_windows()) out.push_back(*std::move(of_one));
     return out;
 }
 

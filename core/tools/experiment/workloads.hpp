@@ -15,7 +15,7 @@ class Workloads {
 
     const WorkloadSource& of(size_t variant) const { return sources_[source_of_[variant]]; }
     const std::vector<WorkloadSource>& different() const { return sources_; }
-    std::optional<uint32_t> independent() const; // the fewest of any
+    std::vector<WindowPlan> shared_windows() const; // of those whose repeats share rows of a trace
     std::vector<std::string> notices() const;
     std::vector<InputFile> files() const; // that were read, each once
 

@@ -150,8 +150,27 @@ TEST(Comparison, CountsIdenticalRepeatsOnce) {
 TEST(Comparison, CountsRepeatsThatOverlapAsTheFewThatDoNot) {
     const Measured m = measured_of("ttft_p50", {kFive, times(kFive, {1.09, 1.11, 1.1, 1.08, 1.12})});
     Question q = question_of(0, {"ttft_p50"});
-    q.independent = 3;
-    EXPECT_EQ(difference_of(judge(m, q)[1].comparison, "ttft_p50").verdict, Verdict::kTooFewRepeats);
+    q.windows = {{.rows = 20, .starts = {0, 10, 20, 30, 40}}};
+    const Comparison c = judge(m, q)[1].comparison;
+    EXPECT_EQ(c.independent, 3u);
+    EXPECT_EQ(difference_of(c, "ttft_p50").verdict, Verdict::kTooFewRepeats);
+}
+
+// Eight windows, five of them with no row in common. The three repeats that have no value are among these five.
+TEST(Comparison, CountsWhatOverlapsAmongTheRepeatsWithAValue) {
+    std::vector<double> base{100, 200, 150, 120, 180, 110, 130, 170};
+    std::vector<double> other = times(base, {1.09, 1.11, 1.1, 1.08, 1.12, 1.07, 1.1, 1.13});
+    Question q = question_of(0, {"ttft_p50"});
+    q.windows = {{.rows = 20, .starts = {0, 5, 20, 10, 40, 15, 60, 80}, .independent = 5}};
+    const Comparison all = judge(measured_of("ttft_p50", {base, other}), q)[1].comparison;
+    EXPECT_EQ(all.independent, 5u);
+    EXPECT_EQ(difference_of(all, "ttft_p50").verdict, Verdict::kWorse);
+    for (const size_t r : {4, 6, 7}) other[r] = kNoValue;
+    const Comparison left = judge(measured_of("ttft_p50", {base, other}), q)[1].comparison; // at 0, 5, 20, 10, 15
+    EXPECT_EQ(left.independent, 2u);
+    EXPECT_EQ(difference_of(left, "ttft_p50").verdict, Verdict::kTooFewRepeats);
+    q.windows.push_back({.rows = 100, .starts = {0, 1, 2, 3, 4, 5, 6, 7}, .independent = 1}); // of another variant
+    EXPECT_EQ(judge(measured_of("ttft_p50", {base, other}), q)[1].comparison.independent, 1u);
 }
 
 TEST(Comparison, TakesRoundingForNoDifference) {

@@ -73,7 +73,7 @@ inline Conclusion conclude(const std::vector<RunRecord>& runs, const std::vector
 }
 
 inline Question question_of(size_t baseline, const std::vector<std::string>& primary) {
-    Question q{.baseline = baseline, .primary = {}, .independent = {}, .first_stage = {}};
+    Question q{.baseline = baseline, .primary = {}, .windows = {}, .first_stage = {}};
     for (const std::string& name : primary) q.primary.push_back(metric_named(name).value());
     return q;
 }

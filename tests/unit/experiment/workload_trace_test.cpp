@@ -45,7 +45,7 @@ TEST(Workload, GivesEachRepeatAWindowOfTheTraceThatBeginsAtItsOwnStart) {
     EXPECT_THAT(lengths(*source, 2), ElementsAre(14, 15));
     EXPECT_EQ(source->repeat(1, 2).requests[0].arrival_ns, 0u);
     EXPECT_EQ(source->repeat(1, 2).requests[1].arrival_ns, 1'000'000'000u);
-    EXPECT_FALSE(source->independent());
+    EXPECT_FALSE(source->shared_windows());
     spec.windows = SameWindow{};
     EXPECT_EQ(lengths(*WorkloadSource::open(spec, byte_tokenizer(), {100, 128}, 3, 1), 2).size(), 6u);
     spec.windows = DrawnWindows{0.5};
@@ -54,7 +54,8 @@ TEST(Workload, GivesEachRepeatAWindowOfTheTraceThatBeginsAtItsOwnStart) {
     ASSERT_TRUE(drawn) << drawn.error();
     const std::vector<size_t> first = lengths(*drawn, 0), second = lengths(*drawn, 1);
     const bool shared = std::ranges::find_first_of(first, second) != first.end();
-    EXPECT_EQ(drawn->independent().value_or(2), shared ? 1u : 2u);
+    const auto windows = drawn->shared_windows();
+    EXPECT_EQ(windows ? windows->independent : 2u, shared ? 1u : 2u);
 }
 
 TEST(Workload, MakesEqualBlocksOfATraceEqualTokens) {
