@@ -271,7 +271,7 @@ def forest_by_variant(r: Results, names: list[str]) -> str | None:
         for n in names
         if base.metrics.get(n)
         and base.metrics[n].is_on_scale
-        and any(v.metrics[n].difference is not None for v in others)
+        and any(v.metrics[n].drawn_difference is not None for v in others)
     ]
     if not others or not panels:
         return None
@@ -284,11 +284,11 @@ def forest_by_variant(r: Results, names: list[str]) -> str | None:
         axes.set_visible(False)
     for axes, n in zip(grid.flat, panels):
         scale, unit = base.metrics[n].scale
-        ends = [abs(v.metrics[n].difference * scale) for v in others if v.metrics[n].difference is not None]
+        ends = [abs(v.metrics[n].difference * scale) for v in others if v.metrics[n].drawn_difference is not None]
         limit = min(200.0, max(10.0, 1.6 * float(np.quantile(ends, 0.8))))
         for y, v in enumerate(others):
             m = v.metrics[n]
-            if m.difference is None:
+            if m.drawn_difference is None:
                 continue
             colour = VERDICTS.get(m.verdict, "#9aa5b1")
             if m.low is not None:

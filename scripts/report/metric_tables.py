@@ -6,7 +6,7 @@ from html import escape
 import breakdown
 import plots
 from markup import folded, legend, number, picture, signed, swatch, with_unit
-from results import Metric, Results, Variant
+from results import BOUNDS, Metric, Results, Variant
 
 GROUPS = [
     ("Throughput", ("output_throughput", "total_throughput", "request_throughput", "offered_rate")),
@@ -53,7 +53,7 @@ def delta(metric: Metric, base: Metric, interval: bool = True) -> str:
     scale, unit = base.scale
     if metric.difference == 0 == metric.low == metric.high:
         return "<b>0</b>"
-    text = f"<b>{signed(metric.difference * scale)}{unit}</b>"
+    text = f"<b>{BOUNDS.get(metric.verdict, '')}{signed(metric.difference * scale)}{unit}</b>"
     if interval and metric.low is not None and metric.high is not None:
         text += f" <span class=interval>{signed(metric.low * scale)} … {signed(metric.high * scale)}</span>"
     return text
@@ -80,7 +80,7 @@ def cell(v: Variant, base: Variant, name: str, interval: bool = True) -> str:
     change = f"<div class=delta>{delta(m, base.metrics[name], interval)} {mark}</div>" if v is not base else ""
     if seen:
         change += f"<div class=delta>{seen}</div>"
-    value = f"<div class=value>{with_unit(m.value, m.unit)}</div>"
+    value = f"<div class=value>{'≥ ' if m.is_bound else ''}{with_unit(m.value, m.unit)}</div>"
     return f'<td class="{verdict.replace(" ", "-")}">{value}{change}</td>'
 
 
@@ -152,7 +152,7 @@ def results_section(r: Results, of: dict[int, str]) -> str:
         "metrics have verdicts, corrected for their number (Holm), so that an interval may leave out 0 without one: "
         "▲ better, ▼ worse, ◆ different, neither good nor bad, = no difference shown, and from which size (≥) on 9 of "
         "10 such experiments would have shown one (noise: only more than 1,000 %, of shares 100 pp), ? too few independent "
-        "repeats. All others are exploratory: of 20 intervals one is expected to miss the truth."
+        "repeats. ≥ or ≤ right before a number: at least, at most, and not judged. All others are exploratory: of 20 intervals one is expected to miss the truth."
     )
     slo = [
         f"{name} ≤ {plots.duration(r.info[key])}"

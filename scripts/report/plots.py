@@ -187,7 +187,8 @@ def glance(results: Results, of: dict[int, str], names: list[str]) -> str | None
         values = [m.value or 0.0 for m in metrics]
         axes.barh(range(len(shown)), values, height=0.66, color=[of[v.id] for v in shown])
         for y, m in enumerate(metrics):
-            size = f"{m.value or 0:,.0f}" if (m.value or 0) >= 100 else f"{m.value or 0:.3g}"
+            size = "≥ " if m.is_bound else ""
+            size += f"{m.value or 0:,.0f}" if (m.value or 0) >= 100 else f"{m.value or 0:.3g}"
             text = "–" if m.value is None else duration(m.value) if m.unit == "ms" else f"{size} {m.unit}"
             axes.annotate(text, (m.value or 0.0, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
         axes.set_xlim(0, max(values) * 1.5 or 1)  # room for the texts
@@ -220,7 +221,7 @@ def forest(results: Results, of: dict[int, str], names: list[str]) -> str | None
         for n in names
         if base.metrics.get(n)
         and base.metrics[n].is_on_scale
-        and any(v.metrics[n].difference is not None for v in others)
+        and any(v.metrics[n].drawn_difference is not None for v in others)
     ]
     if not others or not rows:
         return None
@@ -232,7 +233,7 @@ def forest(results: Results, of: dict[int, str], names: list[str]) -> str | None
         scale, unit = base.metrics[n].scale
         for k, v in enumerate(others):
             m = v.metrics[n]
-            if m.difference is None:
+            if m.drawn_difference is None:
                 continue
             y = i + (k - (len(others) - 1) / 2) * (0.72 / max(len(others), 1))
             sure = m.verdict in ("better", "worse", "different")
@@ -294,7 +295,7 @@ def forest(results: Results, of: dict[int, str], names: list[str]) -> str | None
         (m.low if m.low is not None else m.difference) * base.metrics[n].scale[0]
         for n in rows
         for v in others
-        if (m := v.metrics[n]).difference is not None
+        if (m := v.metrics[n]).drawn_difference is not None
     )
     axes.set_xlim(max(-105.0, min(-8.0, leftmost * 1.08)), extent * 1.06)
     axes.xaxis.set_major_locator(MaxNLocator(9, steps=[1, 2, 2.5, 5, 10]))

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 SCHEMAS = range(5, 7)  # user_version of the databases that this reads
+BOUNDS = {"at least": "≥", "at most": "≤"}  # verdicts of differences that are bounds
 LATENCIES = ("ttft", "tpot", "itl", "e2e")
 SERIES = ("queue", "kv", "batch")
 BINS = 300  # intervals of a time series
@@ -31,6 +32,7 @@ class Metric:
     primary_rank: int | None  # from 1; None: exploratory, without a verdict
     corrected: float | None  # p, corrected for the number of verdicts
     detectable: float | None  # the smallest difference that 9 of 10 such experiments would have shown
+    is_bound: bool = False  # the value is a lower bound
 
     @property
     def scale(self) -> tuple[float, str]:
@@ -40,6 +42,11 @@ class Metric:
         if self.value:
             return 100 / self.value, " %"
         return 1.0, f" {self.unit}".replace(" per run", "")
+
+    @property
+    def drawn_difference(self) -> float | None:
+        """None where only a bound of it is known."""
+        return None if self.verdict in BOUNDS else self.difference
 
     @property
     def is_on_scale(self) -> bool:
@@ -261,6 +268,11 @@ def read(path: Path) -> Results:
                 (variant.id,),
             ):
                 variant.metrics[row["name"]] = Metric(*row)
+            if "bound" in [column["name"] for column in db.execute("PRAGMA table_info(metric)")]:  # earlier ones have none
+                for (name,) in db.execute(
+                    "SELECT name FROM metric WHERE variant_id = ? AND bound IS NOT NULL", (variant.id,)
+                ):
+                    variant.metrics[name].is_bound = True
             found = db.execute(
                 "SELECT pairs, repeats, independent, same_output FROM comparison WHERE variant_id = ?", (variant.id,)
             ).fetchone()

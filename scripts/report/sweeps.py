@@ -137,7 +137,7 @@ def capacity_plot(r: Results, searches: dict[int, Search], of: dict[int, str], w
         means = [(np.exp(rates[which == b].mean()), shares[which == b].mean()) for b in np.unique(which)]
         capacity = v.metrics.get("capacity")
         found = capacity.value if capacity and capacity.value else None
-        label = f"{v.short}: {found:.3g} req/s" if found else v.short
+        label = f"{v.short}: {'≥ ' if capacity.is_bound else ''}{found:.3g} req/s" if found else v.short
         axes.plot(*zip(*means), color=of[v.id], linewidth=1.6, zorder=4, label=label)
         if found:
             axes.axvline(found, color=of[v.id], linewidth=1, linestyle=(0, (4, 3)), zorder=2)

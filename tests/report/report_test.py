@@ -176,6 +176,17 @@ class Report(unittest.TestCase):
         rows = {row[0]: row[1:] for row in Reader(page.page(results.read(path))).rows if row}
         self.assertIn("≥ 3.12 %", rows["TTFT p50"][1])
 
+    def test_bounds_are_shown_as_such_and_drawn_nowhere(self):
+        path = self.changed(
+            "UPDATE metric SET bound = 'at least', verdict = 'at least', low = NULL, high = NULL"
+            " WHERE variant_id = 1 AND name = 'ttft_p50'"
+        )
+        data = results.read(path)
+        rows = {row[0]: row[1:] for row in Reader(page.page(data)).rows if row}
+        self.assertRegex(rows["TTFT p50"][1], r"^≥ [0-9].* ?≥[+−-]")
+        self.assertIsNone(data.variants[1].metrics["ttft_p50"].drawn_difference)
+        self.assertFalse(data.variants[0].metrics["ttft_p50"].is_bound)
+
     def test_a_share_cannot_differ_by_more_than_100_points(self):
         for size, expected in ((31, "≥ 31.0 pp"), (223, "noise")):
             path = self.changed(
@@ -301,7 +312,7 @@ class Report(unittest.TestCase):
         ]
         more += [
             f"INSERT INTO metric SELECT {i}, position, name, label, unit, better, primary_rank, value, difference, low,"
-            " high, verdict, scale, p, p_corrected, detectable FROM metric WHERE variant_id = 1"
+            " high, verdict, scale, p, p_corrected, detectable, bound FROM metric WHERE variant_id = 1"
             for i in range(3, 14)
         ]
         html = page.page(results.read(self.changed(*more)))
@@ -353,6 +364,7 @@ class Report(unittest.TestCase):
     def test_a_database_of_the_version_before_is_shown(self):
         columns = ("git_changes", "program_sha256", "capacity_share")
         drop = [f"ALTER TABLE experiment DROP COLUMN {column}" for column in columns]
+        drop.append("ALTER TABLE metric DROP COLUMN bound")
         data = results.read(self.changed("DROP TABLE input", *drop, "PRAGMA user_version = 5"))
         self.assertIsNone(data.wanted_share)
         self.assertIn("not known", page.page(data))
@@ -365,7 +377,7 @@ class Report(unittest.TestCase):
     def test_metrics_of_steps_and_plugins_have_their_groups(self):
         with_own = self.changed(
             "INSERT INTO metric SELECT id, 999, 'plugin.scheduler.depth', 'scheduler depth', '', 'neither', NULL, 7.25, NULL,"
-            " NULL, NULL, 'exploratory', NULL, NULL, NULL, NULL FROM variant"
+            " NULL, NULL, 'exploratory', NULL, NULL, NULL, NULL, NULL FROM variant"
         )
         rows = Reader(page.page(results.read(with_own))).rows
         for title in ("Queue: requests and tokens that wait, and for how long the oldest one", "Plugins' own metrics"):

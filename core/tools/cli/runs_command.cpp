@@ -140,9 +140,12 @@ Result<> compare(const RunsOptions& o) {
             const double x = a.conclusion.results[v].metrics[m], y = b.conclusion.results[w].metrics[*other];
             if (std::isnan(x) && std::isnan(y)) continue;
             const experiment::Shift shift(x, infos[m].unit);
-            const bool both = !std::isnan(x) && !std::isnan(y);
-            rows.push_back({a.variants[v], infos[m].label, infos[m].unit, experiment::shown(x), experiment::shown(y),
-                            both ? shift.number(y - x) + shift.suffix : ""});
+            const auto &of_a = a.conclusion.results[v], &of_b = b.conclusion.results[w];
+            const bool at_most = of_a.bounds.contains(m), at_least = of_b.bounds.contains(*other);
+            const bool known = !std::isnan(x) && !std::isnan(y) && !(at_most && at_least);
+            rows.push_back({a.variants[v], infos[m].label, infos[m].unit, experiment::value_text(of_a, m),
+                            experiment::value_text(of_b, *other),
+                            known ? (at_least ? "≥" : at_most ? "≤" : "") + shift.number(y - x) + shift.suffix : ""});
         }
     }
     if (rows.size() == 1) return invalid("no variant of " + o.a + " has the name of one of " + o.b);

@@ -52,6 +52,7 @@ void FalseRates::add(const Conclusion& c) {
         for (const Difference& d : r.comparison.metrics) {
             if (!std::isnan(d.low)) intervals_.add(d.low > 0 || d.high < 0);
             if (d.verdict == Verdict::kExploratory || d.verdict == Verdict::kNone) continue;
+            if (d.verdict == Verdict::kAtLeast || d.verdict == Verdict::kAtMost) continue;
             if (d.verdict == Verdict::kTooFewRepeats) continue; // of a metric that only few repeats have
             const bool is_false = d.verdict != Verdict::kNoDifference;
             verdicts_.add(is_false);

@@ -56,9 +56,11 @@ Result<Capacities> find_capacities(const CapacitySearch& search, const std::vect
     for (size_t v = 0; v < variants.size(); ++v) {
         uint32_t beyond = 0, none = 0;
         auto& found = out.found.emplace_back();
+        auto& is_beyond = out.beyond.emplace_back();
         for (const RateSearch& s : searches[v]) {
             found.push_back(s.next() ? kNoValue : s.found()); // not ended: no answer
-            beyond += !s.next() && s.is_beyond();
+            is_beyond.push_back(!s.next() && s.is_beyond());
+            beyond += is_beyond.back();
             none += found.back() == 0;
         }
         const auto add = [&](uint32_t n, std::vector<std::string>& to) {
@@ -70,7 +72,8 @@ Result<Capacities> find_capacities(const CapacitySearch& search, const std::vect
     }
     if (!all_kept.empty())
         out.notices.push_back("capacity: the objective was kept at the highest rate of the search, " +
-                              shown(search.highest) + " req/s, so that the capacity is more: " + joined(all_kept));
+                              shown(search.highest) +
+                              " req/s, so that the capacity is at least that and not judged: " + joined(all_kept));
     if (!none_kept.empty())
         out.notices.push_back("capacity: the objective was not kept at the lowest rate of the search, " +
                               shown(search.lowest) + " req/s, so that the capacity counts as 0: " + joined(none_kept));

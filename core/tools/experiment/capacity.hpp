@@ -32,6 +32,7 @@ class RateSearch { // of one variant in one repeat
 
 struct Capacities {
     std::vector<std::vector<double>> found; // by variant and repeat; NaN: none
+    std::vector<std::vector<bool>> beyond;  // likewise: the highest rate was kept, the capacity is at least that
     std::vector<std::string> notices;
 };
 

@@ -20,7 +20,10 @@ struct Claiming {
     const MetricInfo& info = m.list[headline];
 
     Verdict verdict(size_t v, size_t metric) const { return results[v].comparison.metrics[metric].verdict; }
-    std::string value(size_t v) const { return with_unit(results[v].metrics[headline], info.unit); }
+    bool is_bound(size_t v) const { return results[v].bounds.contains(headline); }
+    std::string value(size_t v) const {
+        return (is_bound(v) ? "at least " : "") + with_unit(results[v].metrics[headline], info.unit);
+    }
     const std::string& base() const { return names[q.baseline]; }
 
     // Intervals and tests hold for all alternatives at once, so that they may be shown of the one that looks best.
@@ -69,6 +72,15 @@ struct Claiming {
         return out;
     }
 };
+
+// "no more than a bound is known of the capacity of a (at least 50.0 req/s)"; empty: all are measured.
+std::string bounds_of(const Claiming& c) {
+    std::vector<std::string> texts;
+    for (size_t v = 0; v < c.names.size(); ++v)
+        if (c.is_bound(v)) texts.push_back(c.names[v] + " (" + c.value(v) + ")");
+    if (texts.empty()) return "";
+    return "no more than a bound is known of the " + c.info.label + " of " + listed(texts, " and ");
+}
 
 // Of variants that no winner stands out of: what is shown of each, of the first few.
 std::string what_else(const Claiming& c) {
@@ -119,6 +131,8 @@ Claim claim_of(const Measured& m, const std::vector<VariantResult>& results, con
     auto leading = std::ranges::find_if(others, [&](size_t v) { return c.has_proof(v); });
     if (leading == others.end())
         leading = std::ranges::find_if(others, [&](size_t v) { return c.verdict(v, c.headline) == Verdict::kBetter; });
+    if (const std::string bounds = bounds_of(c); leading == others.end() && !bounds.empty())
+        return without_leader("no winner is named: " + bounds, what_else(c));
     if (leading == others.end())
         return without_leader("no variant is shown to have a better " + c.info.label + " than " + c.base(),
                               what_else(c));

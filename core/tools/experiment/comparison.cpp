@@ -79,8 +79,11 @@ struct MetricColumn { // a metric of all variants
         sum /= static_cast<double>(repeats.size());
         return ratio ? std::exp(sum) : sum;
     }
-    double value(size_t variant) const {
-        return mean(variant, counted(whole.empty() ? Variants{variant} : all_of(m)));
+    Repeats shown(size_t variant) const { return counted(whole.empty() ? Variants{variant} : all_of(m)); }
+    double value(size_t variant) const { return mean(variant, shown(variant)); }
+    bool is_bound(size_t variant, const Repeats& repeats) const {
+        const auto at = m.bounds.find(metric);
+        return at != m.bounds.end() && std::ranges::any_of(repeats, [&](uint32_t r) { return at->second[variant][r]; });
     }
 };
 
@@ -89,7 +92,9 @@ struct Paired {
     double base = kNoValue;      // the other's value
     bool ratio = false;
     uint32_t repeats = 0, independent = 0;
+    bool is_at_least = false, is_at_most = false; // the difference, as a value of ours or theirs is a lower bound
 
+    bool is_bound() const { return is_at_least || is_at_most; }
     double in_unit(double x) const { return ratio ? base * std::expm1(x) : x; }
     // Of differences that are all the same and not 0 how far they may miss the truth is not known.
     bool has_scale() const { return estimate.freedom >= 1 && (estimate.error > 0 || estimate.mean == 0); }
@@ -119,6 +124,8 @@ Paired paired(const MetricColumn& column, const Question& q, size_t variant, siz
     out.ratio = column.ratio;
     const Repeats repeats = column.counted({variant, other});
     out.base = column.mean(other, repeats);
+    out.is_at_least = column.is_bound(variant, repeats);
+    out.is_at_most = column.is_bound(other, repeats);
     const auto &ours = column.m.values[variant][column.metric], &theirs = column.m.values[other][column.metric];
     std::vector<double> differences;
     double largest = 0;
@@ -144,7 +151,12 @@ Paired paired(const MetricColumn& column, const Question& q, size_t variant, siz
 Difference difference_of(const Paired& p, double alpha) {
     Difference d;
     d.is_ratio = p.ratio;
+    if (p.is_at_least && p.is_at_most) return d; // of two bounds nothing is known
     d.value = p.in_unit(p.estimate.mean);
+    if (p.is_bound()) {
+        d.verdict = p.is_at_least ? Verdict::kAtLeast : Verdict::kAtMost;
+        return d;
+    }
     if (p.has_scale()) {
         const Interval interval = interval_of(p.estimate, alpha);
         d.low = p.in_unit(interval.low);
@@ -174,6 +186,7 @@ void give_verdicts(const std::vector<std::vector<Paired>>& pairs, const Question
         for (const size_t metric : q.primary) {
             Difference& d = results[v].comparison.metrics[metric];
             const Paired& p = pairs[v][metric];
+            if (p.is_bound()) continue;
             if (std::isnan(d.value)) d.verdict = Verdict::kNone;
             else if (p.independent < kRepeatsForVerdict) d.verdict = Verdict::kTooFewRepeats;
             else tests.push_back({&d, &p, metric});
@@ -207,6 +220,8 @@ std::string word_of(Verdict v) {
         case Verdict::kDifferent: return "different";
         case Verdict::kTooFewRepeats: return "too few repeats";
         case Verdict::kExploratory: return "exploratory";
+        case Verdict::kAtLeast: return "at least";
+        case Verdict::kAtMost: return "at most";
         case Verdict::kNone: break;
     }
     return "no data";
@@ -230,13 +245,16 @@ std::vector<VariantResult> judge(const Measured& m, const Question& q) {
     std::vector<MetricColumn> columns;
     for (size_t i = 0; i < metrics; ++i) columns.emplace_back(m, i);
     for (size_t v = 0; v < results.size(); ++v) {
-        for (size_t i = 0; i < metrics; ++i) results[v].metrics.push_back(columns[i].value(v));
+        for (size_t i = 0; i < metrics; ++i) {
+            results[v].metrics.push_back(columns[i].value(v));
+            if (columns[i].is_bound(v, columns[i].shown(v))) results[v].bounds.insert(i);
+        }
         if (v == q.baseline) continue;
         Comparison& c = results[v].comparison;
         for (size_t i = 0; i < metrics; ++i) {
             const Paired& p = pairs[v].emplace_back(paired(columns[i], q, v, q.baseline));
             c.metrics.push_back(difference_of(p, kAlpha));
-            if (!std::isnan(c.metrics.back().value)) c.metrics.back().verdict = Verdict::kExploratory;
+            if (!p.is_bound() && !std::isnan(c.metrics.back().value)) c.metrics.back().verdict = Verdict::kExploratory;
             c.independent = std::max(c.independent, p.independent);
         }
         c.unchanged = !m.timings.empty() && c.independent > 0;

@@ -2,7 +2,9 @@
 // verdict where the metric is a primary one. What counts as evidence is an independent repeat.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,8 @@ struct Measured { // of an experiment; kNoValue where a repeat has no valid run 
     std::vector<std::vector<std::vector<double>>> values; // [variant][metric][repeat]
     std::vector<std::vector<uint64_t>> timings; // [variant][repeat], of timing_of; empty: no two runs are the same
     MetricList list = metric_infos();           // the metrics
+    std::map<size_t, std::vector<std::vector<bool>>> bounds{}; // by metric: [variant][repeat] whose value is a lower
+                                                               // bound of what would have been measured
 };
 
 struct Question {
@@ -28,7 +32,10 @@ struct Question {
     MetricList list = metric_infos();    // what `primary` counts in; plugins' metrics that it does not name may follow
 };
 
-enum class Verdict { kBaseline, kBetter, kWorse, kNoDifference, kDifferent, kTooFewRepeats, kExploratory, kNone };
+// kAtLeast, kAtMost: the difference is a bound, as one of the two values is; it is not judged.
+enum class Verdict {
+    kBaseline, kBetter, kWorse, kNoDifference, kDifferent, kTooFewRepeats, kExploratory, kAtLeast, kAtMost, kNone
+};
 std::string word_of(Verdict);
 
 struct Difference {
@@ -52,7 +59,8 @@ struct Comparison {
 
 struct VariantResult {
     std::vector<double> metrics; // one a metric: means over repeats, of amounts geometric ones
-    Comparison comparison;       // empty metrics: the baseline
+    std::set<size_t> bounds{};   // of these: those that are lower bounds, as values of repeats are
+    Comparison comparison{};     // empty metrics: the baseline
 };
 
 std::vector<VariantResult> judge(const Measured&, const Question&);

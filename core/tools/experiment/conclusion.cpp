@@ -197,17 +197,24 @@ std::vector<ClassResults> results_by_class(const std::vector<RunSummary>& runs, 
     return out;
 }
 
-void set_capacities(Measured& m, const std::vector<std::vector<double>>& capacities) {
+void set_capacities(Measured& m, const Capacities& capacities) {
     const size_t metric = *metric_named("capacity");
-    for (size_t v = 0; v < capacities.size(); ++v)
-        for (size_t r = 0; r < std::min(capacities[v].size(), m.values[v][metric].size()); ++r)
-            m.values[v][metric][r] = capacities[v][r];
+    auto& bounds = m.bounds[metric];
+    for (size_t v = 0; v < m.values.size(); ++v) {
+        std::vector<double>& values = m.values[v][metric];
+        std::vector<bool>& is_bound = bounds.emplace_back(values.size());
+        if (v >= capacities.found.size()) continue;
+        for (size_t r = 0; r < std::min(capacities.found[v].size(), values.size()); ++r) {
+            values[r] = capacities.found[v][r];
+            is_bound[r] = capacities.beyond[v][r];
+        }
+    }
 }
 
 }  // namespace
 
 Conclusion conclude(const std::vector<RunSummary>& runs, const std::vector<Contestant>& contestants, const Question& q,
-                    const std::vector<ByClass>& by, const std::vector<std::vector<double>>& capacities) {
+                    const std::vector<ByClass>& by, const Capacities& capacities) {
     Conclusion c;
     Measured m = measured(runs, contestants.size(), q.list);
     set_capacities(m, capacities);

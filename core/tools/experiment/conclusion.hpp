@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "experiment/capacity.hpp"
 #include "experiment/comparison.hpp"
 #include "experiment/quality.hpp"
 #include "experiment/run_summary.hpp"
@@ -39,9 +40,9 @@ struct Conclusion {
 // What the runs measured that count; of one variant and repeat there is at most one of them.
 // Metrics: the given ones, and those of plugins that are not among them.
 Measured measured(const std::vector<RunSummary>&, size_t variants, const MetricList& = metric_infos());
-// Runs of searches for the capacity are not looked at; `capacities`: what they found, by variant and repeat.
+// Runs of searches for the capacity are not looked at; `capacities`: what they found.
 Conclusion conclude(const std::vector<RunSummary>&, const std::vector<Contestant>&, const Question&,
-                    const std::vector<ByClass>& by = {}, const std::vector<std::vector<double>>& capacities = {});
+                    const std::vector<ByClass>& by = {}, const Capacities& capacities = {});
 
 struct Claim {
     std::string winner, sentence;

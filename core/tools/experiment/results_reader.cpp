@@ -34,7 +34,8 @@ Result<SqliteFile> open(const std::filesystem::path& file) {
 
 Verdict verdict_of(const std::string& word) {
     for (const Verdict v : {Verdict::kBaseline, Verdict::kBetter, Verdict::kWorse, Verdict::kNoDifference,
-                            Verdict::kDifferent, Verdict::kTooFewRepeats, Verdict::kExploratory})
+                            Verdict::kDifferent, Verdict::kTooFewRepeats, Verdict::kExploratory, Verdict::kAtLeast,
+                            Verdict::kAtMost})
         if (word == word_of(v)) return v;
     return Verdict::kNone;
 }
@@ -78,6 +79,12 @@ void read_metrics(const SqliteFile& db, StoredExperiment& e) {
         results[v].comparison.metrics[*m] = d;
     }
     if (!any) return;
+    Query bounds(db.get(), "SELECT variant_id, name FROM metric WHERE bound IS NOT NULL"); // older ones have none
+    while (bounds.next()) {
+        const auto v = bounds.read<size_t>();
+        const auto m = metric_named(bounds.read<std::string>(), list);
+        if (v < results.size() && m) results[v].bounds.insert(*m);
+    }
     std::sort(ranked.begin(), ranked.end());
     for (const auto& [rank, m] : ranked) e.conclusion.primary.push_back(m);
     Query compared(db.get(), "SELECT variant_id, pairs, repeats, independent, same_output FROM comparison");

@@ -60,7 +60,7 @@ CREATE TABLE swap(
 CREATE TABLE metric(
     variant_id INTEGER REFERENCES variant(id), position INTEGER, name TEXT, label TEXT, unit TEXT, better TEXT,
     primary_rank INTEGER, value REAL, difference REAL, low REAL, high REAL, verdict TEXT, scale TEXT, p REAL,
-    p_corrected REAL, detectable REAL);
+    p_corrected REAL, detectable REAL, bound TEXT);
 CREATE TABLE by_class(
     variant_id INTEGER REFERENCES variant(id), kind TEXT, class TEXT, class_position INTEGER, requests INTEGER,
     position INTEGER, name TEXT, label TEXT, unit TEXT, better TEXT, value REAL, difference REAL, low REAL, high REAL,
@@ -308,7 +308,7 @@ std::optional<std::string_view> scale_of(const Difference& d) {
 }
 
 Result<> insert_metrics(sqlite3* db, const Conclusion& conclusion) {
-    Statement m(db, insert_into("metric", 16));
+    Statement m(db, insert_into("metric", 17));
     const MetricList& infos = conclusion.list;
     for (size_t v = 0; v < conclusion.results.size(); ++v) {
         const VariantResult& r = conclusion.results[v];
@@ -320,7 +320,8 @@ Result<> insert_metrics(sqlite3* db, const Conclusion& conclusion) {
             PB_CHECK(m.run(v, i, infos[i].name, infos[i].label, infos[i].unit, word_of(infos[i].better),
                            only_if(rank != conclusion.primary.end(), rank - conclusion.primary.begin() + 1),
                            r.metrics[i], d.value, d.low, d.high, experiment::word_of(d.verdict), scale_of(d), d.p,
-                           d.corrected, d.detectable));
+                           d.corrected, d.detectable,
+                           only_if<std::string_view>(r.bounds.contains(i), "at least")));
         }
     }
     return {};

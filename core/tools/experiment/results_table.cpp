@@ -41,11 +41,11 @@ std::string note_of(const Difference& d, const Shift& shift, uint32_t independen
 }
 
 Cell cell_of(const VariantResult& r, const VariantResult& base, size_t m, const std::string& unit) {
-    Cell c{shown(r.metrics[m]), "", "", Verdict::kBaseline};
+    Cell c{value_text(r, m), "", "", Verdict::kBaseline};
     if (r.comparison.metrics.empty()) return c;
     const Difference& d = r.comparison.metrics[m];
     const Shift shift(base.metrics[m], unit);
-    if (!std::isnan(d.value)) c.change = shift.number(d.value);
+    if (!std::isnan(d.value)) c.change = bound_sign(d.verdict) + shift.number(d.value);
     if (!c.change.empty() && c.change != "0") c.change += shift.suffix;
     c.note = note_of(d, shift, r.comparison.independent);
     c.verdict = d.verdict;
@@ -133,6 +133,9 @@ std::string legend_of(const std::vector<ResultColumn>& columns, const std::strin
         out += "= no difference shown; ≥: from where on 9 of 10 such experiments would have shown one\n";
     if (has(Verdict::kTooFewRepeats))
         out += "? no verdict: fewer than " + std::to_string(kRepeatsForVerdict) + " independent repeats are valid\n";
+    const auto is_bound = [](const Cell& c) { return c.value.starts_with("≥"); };
+    if (std::ranges::any_of(columns, [&](const ResultColumn& k) { return std::ranges::any_of(k.cells, is_bound); }))
+        out += "≥, ≤ before a value or a difference: at least, at most; what is a bound is not judged\n";
     return out;
 }
 

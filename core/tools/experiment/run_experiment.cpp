@@ -353,7 +353,7 @@ Result<Outcome> run_experiment(const ExperimentSpec& given, PreparedVariants& pr
         if (scored) quality = *std::move(scored);
         else without_quality = scored.error();
     }
-    outcome.conclusion = conclude(runs, contestants, question, spec.by, capacities.found);
+    outcome.conclusion = conclude(runs, contestants, question, spec.by, capacities);
     outcome.conclusion.quality = std::move(quality);
     outcome.conclusion.counted = counted_text(spec, source);
     std::vector<std::string>& notices = outcome.conclusion.notices;

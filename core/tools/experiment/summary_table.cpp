@@ -43,12 +43,12 @@ bool is_noise(const Shift& shift, const Difference& d, const std::string& unit) 
 }
 
 TableCell cell_of(const VariantResult& r, const VariantResult& base, size_t m, const std::string& unit) {
-    TableCell c{shown(r.metrics[m]), "", Verdict::kBaseline};
+    TableCell c{value_text(r, m), "", Verdict::kBaseline};
     if (r.comparison.metrics.empty()) return c;
     const Difference& d = r.comparison.metrics[m];
     c.verdict = d.verdict;
     const Shift shift(base.metrics[m], unit);
-    const std::string change = std::isnan(d.value) ? "" : shift.number(d.value) + shift.suffix;
+    const std::string change = std::isnan(d.value) ? "" : bound_sign(d.verdict) + shift.number(d.value) + shift.suffix;
     switch (d.verdict) {
         case Verdict::kBetter: c.change = change + " ▲"; break;
         case Verdict::kWorse: c.change = change + " ▼"; break;
@@ -105,6 +105,9 @@ std::string legend_of(const std::vector<TableColumn>& columns, const std::string
     };
     if (has("= same")) out += "; same: equal in every repeat";
     if (has("= noise")) out += "; noise: only more than 10 times as much, or than 100 pp, would have been";
+    const auto is_bound = [](const TableCell& cell) { return cell.value.starts_with("≥"); };
+    if (std::ranges::any_of(columns, [&](const TableColumn& c) { return std::ranges::any_of(c.cells, is_bound); }))
+        out += "; ≥, ≤ before a number: at least, at most, and not judged";
     add(Verdict::kTooFewRepeats,
         "? no verdict: fewer than " + std::to_string(kRepeatsForVerdict) + " independent repeats are valid");
     return wrapped(out, kWidth) + '\n';

@@ -60,6 +60,12 @@ std::string TableColumn::text(size_t cell) const {
     return left(right(cells[cell].value, value) + (change ? " " + left(cells[cell].change, change) : ""), width());
 }
 
+std::string value_text(const VariantResult& r, size_t metric) {
+    return (r.bounds.contains(metric) ? "≥" : "") + shown(r.metrics[metric]);
+}
+
+std::string bound_sign(Verdict v) { return v == Verdict::kAtLeast ? "≥" : v == Verdict::kAtMost ? "≤" : ""; }
+
 Shift::Shift(double base, const std::string& unit) : relative(unit != "%" && base != 0), baseline(base) {
     suffix = relative ? " %" : unit == "%" ? " pp" : "";
 }

@@ -32,6 +32,9 @@ struct TableColumn { // under two lines of head
     std::string text(size_t cell) const;
 };
 
+// "≥50.0" where the value is a lower bound.
+std::string value_text(const VariantResult&, size_t metric);
+
 // A difference in % of the baseline, or plain where the baseline is 0 or the unit is a share.
 struct Shift {
     bool relative;
@@ -43,5 +46,7 @@ struct Shift {
     std::string size(double difference) const;   // without a sign: "3.1 %"
     std::string number(double difference) const; // "+12.3"
 };
+
+std::string bound_sign(Verdict); // "≥", "≤" before a difference that is a bound, else nothing
 
 }  // namespace patchbay::experiment

@@ -70,9 +70,11 @@ TEST(Capacities, AreOfEachVariantAndRepeat) {
     EXPECT_NEAR(found->found[1][0], 20, 1);
     EXPECT_EQ(found->found[1][1], 64);
     EXPECT_EQ(found->found[1][2], 0);
+    EXPECT_THAT(found->beyond[0], ElementsAre(false, false, false));
+    EXPECT_THAT(found->beyond[1], ElementsAre(false, true, false));
     EXPECT_THAT(found->notices,
                 ElementsAre("capacity: the objective was kept at the highest rate of the search, 64.0 req/s, so that "
-                            "the capacity is more: b in 1 of 3 repeats",
+                            "the capacity is at least that and not judged: b in 1 of 3 repeats",
                             "capacity: the objective was not kept at the lowest rate of the search, 1.00 req/s, so "
                             "that the capacity counts as 0: b in 1 of 3 repeats"));
 }

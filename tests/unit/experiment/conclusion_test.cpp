@@ -92,13 +92,62 @@ TEST(Conclusion, JudgesMetricsOfPluginsWhereTheyArePrimary) {
                                                "plugins have plugin.sampler.redrawn_total"));
 }
 
+Capacities found(std::vector<std::vector<double>> values) {
+    Capacities out{.found = std::move(values), .beyond = {}, .notices = {}};
+    for (const auto& of_variant : out.found) out.beyond.emplace_back(of_variant.size());
+    return out;
+}
+
 TEST(Conclusion, TakesCapacitiesAsNumbersOfRepeats) {
     const auto runs = summaries(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)));
     const Question q = question_of(0, {"capacity"});
-    const Conclusion c =
-        conclude(runs, {{"slow", {}}, {"fast", {}}}, q, {}, {{4, 4.1, 4, 4.2, 4}, {8, 8.3, 8, 8, 8.1}});
+    const Conclusion c = conclude(runs, {{"slow", {}}, {"fast", {}}}, q, {},
+                                  found({{4, 4.1, 4, 4.2, 4}, {8, 8.3, 8, 8, 8.1}}));
     EXPECT_EQ(c.winner, "fast");
     EXPECT_THAT(c.sentence, HasSubstr("fast has the best capacity: 8.08 req/s against 4.06 req/s of slow"));
+}
+
+// Three variants: two ended at the highest rate of the search, the baseline below.
+TEST(Conclusion, TakesCapacitiesAtTheHighestRateForBounds) {
+    const auto runs = summaries(all_runs(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)), runs_with(50, 5, 2)));
+    const size_t metric = *metric_named("capacity");
+    Question q = question_of(0, {"capacity"});
+    Capacities capacities = found({{4, 4.1, 4, 4.2, 4}, {50, 50, 50, 50, 50}, {50, 49, 50, 48, 50}});
+    capacities.beyond[1] = {true, true, true, true, true};
+    capacities.beyond[2] = {true, false, true, false, true};
+    const std::vector<Contestant> contestants{{"a", {}}, {"b", {}}, {"c", {}}};
+    const Conclusion c = conclude(runs, contestants, q, {}, capacities);
+    EXPECT_EQ(c.winner, "");
+    EXPECT_THAT(c.sentence, HasSubstr("no winner is named: no more than a bound is known of the capacity of b (at "
+                                      "least 50.0 req/s) and c (at least 49.4 req/s)"));
+    EXPECT_FALSE(c.results[0].bounds.contains(metric));
+    for (const size_t v : {1, 2}) {
+        const Difference& d = c.results[v].comparison.metrics[metric];
+        EXPECT_TRUE(c.results[v].bounds.contains(metric));
+        EXPECT_EQ(d.verdict, Verdict::kAtLeast);
+        EXPECT_GT(d.value, 45);
+        EXPECT_TRUE(std::isnan(d.low) && std::isnan(d.high) && std::isnan(d.p) && std::isnan(d.detectable));
+    }
+    q.baseline = 1;
+    const Conclusion turned = conclude(runs, contestants, q, {}, capacities);
+    EXPECT_EQ(turned.results[0].comparison.metrics[metric].verdict, Verdict::kAtMost);
+    EXPECT_LT(turned.results[0].comparison.metrics[metric].value, -45);
+    const Difference& of_bounds = turned.results[2].comparison.metrics[metric];
+    EXPECT_TRUE(std::isnan(of_bounds.value)) << "of two bounds";
+    EXPECT_FALSE(is_same(of_bounds));
+    EXPECT_EQ(of_bounds.verdict, Verdict::kNone);
+}
+
+// A measured one may be shown to be better than the baseline, and not to be the best.
+TEST(Conclusion, NamesNoWinnerBesideACapacityThatIsABound) {
+    const auto runs = summaries(all_runs(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)), runs_with(50, 5, 2)));
+    Capacities capacities = found({{4, 4.1, 4, 4.2, 4}, {8, 8.3, 8, 8, 8.1}, {9, 9, 9, 9, 9}});
+    capacities.beyond[2].assign(5, true);
+    const Conclusion c =
+        conclude(runs, {{"a", {}}, {"b", {}}, {"c", {}}}, question_of(0, {"capacity"}), {}, capacities);
+    EXPECT_EQ(c.winner, "");
+    EXPECT_THAT(c.sentence, HasSubstr("b has a better capacity than a: 8.08 req/s"));
+    EXPECT_THAT(c.sentence, HasSubstr("no winner is named, as c with at least 9.00 req/s is not shown to be worse"));
 }
 
 TEST(Conclusion, NamesTheVariantWithTheBestHeadlineMetric) {

@@ -57,6 +57,21 @@ TEST(ResultsTable, ShowsValueDifferenceAndVerdictForEachVariant) {
     EXPECT_THAT(table, HasSubstr("? no verdict: fewer than 5 independent repeats are valid"));
 }
 
+TEST(Tables, ShowBoundsAsSuch) {
+    Conclusion c = conclusion_of(3);
+    const size_t metric = metric_named("ttft_p50").value();
+    c.results[1].bounds = c.results[2].bounds = {metric};
+    c.results[1].comparison.metrics[metric] = {.value = 20, .verdict = Verdict::kAtLeast};
+    c.results[2].comparison.metrics[metric] = {.value = -20, .verdict = Verdict::kAtMost};
+    const std::string full = results_table(c, {"a", "b", "c"}, 0, Colour::kOff);
+    EXPECT_THAT(line_with(full, "TTFT p50"), ::testing::ContainsRegex("100 +≥120 ≥\\+20\\.0 % +≥140 ≤-20\\.0 %$"));
+    EXPECT_THAT(full, HasSubstr("at least, at most"));
+    const std::string summary = summary_table(c, {"a", "b", "c"}, 0, Colour::kOff);
+    EXPECT_THAT(summary, HasSubstr("≥120 ≥+20.0 %\n"));
+    EXPECT_THAT(summary, HasSubstr("≥140 ≤-20.0 %\n"));
+    EXPECT_THAT(summary, HasSubstr("at least, at most, and not judged"));
+}
+
 TEST(ResultsTable, PutsPrimaryMetricsFirstAndGivesTheOthersIntervals) {
     const std::string table = results_table(conclusion_of(2), {"fcfs", "sjf"}, 0, Colour::kOff);
     EXPECT_LT(table.find("primary metrics\n"), table.find("goodput share"));

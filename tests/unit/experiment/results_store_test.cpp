@@ -115,6 +115,7 @@ TEST_F(ResultsStoreTest, KeepsWhatItIsGiven) {
                                            {0.5, 0.25, 0.75, Verdict::kBetter, 0.125, 0.25, 2, true});
     c.results[1].comparison.independent = 6;
     c.results[0].metrics[0] = kNoValue;
+    c.results[1].bounds = {*metric_named("capacity")};
     const auto finished = store->finish(c, "complete");
     ASSERT_TRUE(finished) << finished.error();
 
@@ -154,6 +155,8 @@ TEST_F(ResultsStoreTest, KeepsWhatItIsGiven) {
                     " WHERE variant_id = 1 AND name = 'ttft_p50'"),
               "1ratio0.1250.252.0");
     EXPECT_EQ(query("SELECT primary_rank FROM metric WHERE variant_id = 1 AND name = 'ttft_p90'"), "NULL");
+    EXPECT_EQ(query("SELECT group_concat(name || ' ' || bound) FROM metric WHERE bound IS NOT NULL"),
+              "capacity at least");
     EXPECT_EQ(query("SELECT independent || '' FROM comparison WHERE variant_id = 1"), "6");
     EXPECT_EQ(query("SELECT value FROM metric WHERE variant_id = 0 AND position = 0"), "NULL");
     EXPECT_EQ(query("SELECT text FROM notice"), "look out");
