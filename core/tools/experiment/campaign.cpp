@@ -139,7 +139,9 @@ Job Campaign::job_of(const PreparedVariant& prepared, size_t variant) const {
 }
 
 Result<LoadedParts> Campaign::try_variant(const PreparedVariant& prepared, size_t variant) {
-    if (here()) return try_one(prepared, around_.registry, around_.prober, around_.clock, around_.world);
+    if (here())
+        return try_one(prepared, around_.spec.variants[variant].workload, around_.registry, around_.prober,
+                       around_.clock, around_.world);
     Job job = job_of(prepared, variant);
     job.trial = true;
     PB_TRY(const auto process, run_alone(job, prepared, variant));

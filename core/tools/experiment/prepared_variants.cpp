@@ -7,6 +7,7 @@
 #include "base/json_file.hpp"
 #include "base/refusals.hpp"
 #include "engine/load_tokenizer.hpp"
+#include "engine/request/validation.hpp"
 #include "host/prober.hpp"
 
 namespace patchbay::experiment {
@@ -130,6 +131,26 @@ Result<> same_tokens(const PreparedVariants& prepared, const PreparedVariant& e)
                    "', so they cannot be given the same prompts");
 }
 
+// Of a request that says whether the workload's are accepted.
+engine::SamplingParams sampling_of_one(const WorkloadSpec& workload) {
+    engine::SamplingParams out = workload.sampling;
+    const auto* fixed =
+        workload.output_tokens && !workload.max_tokens ? std::get_if<FixedLength>(&*workload.output_tokens) : nullptr;
+    out.max_tokens = std::max(1u, fixed ? fixed->tokens : out.min_tokens); // lengths that are drawn are not judged
+    out.ignore_eos = workload.ignore_eos;
+    return out;
+}
+
+// As far as that can be said without an engine.
+void check_sampling_of(const VariantSpec& v, int32_t max_logprobs, config::Faults& faults) {
+    constexpr uint32_t kAnyVocabulary = 1u << 31;
+    engine::SamplingParams sampling = sampling_of_one(v.workload);
+    const auto checked = engine::check_sampling(sampling, {kAnyVocabulary, max_logprobs});
+    if (checked) return;
+    const config::Node* given = v.workload_given.find("sampling");
+    faults.add((given ? given : &v.workload_given)->origin, "'sampling': " + checked.error());
+}
+
 }  // namespace
 
 Result<PreparedVariant> prepare_variant(const ExperimentSpec& spec, size_t variant, const host::Registry& registry) {
@@ -143,6 +164,7 @@ Result<PreparedVariant> prepare_variant(const ExperimentSpec& spec, size_t varia
     timed.insert(timed.end(), v.at.begin(), v.at.end());
     config::Faults faults;
     auto swaps = swap_tasks(timed, registry, faults);
+    check_sampling_of(v, loaded->config.engine.max_logprobs, faults);
     if (faults.any()) return invalid(where + faults.failure().text);
     config::Node patch = v.patch;
     if (!v.at.empty()) patch.set("at", v.at_given);
@@ -204,11 +226,20 @@ std::vector<std::string> explained_paths(const std::vector<std::string>& declare
     return out;
 }
 
-Result<LoadedParts> try_one(const PreparedVariant& variant, const host::Registry& registry, host::Prober& prober,
-                            Clock& clock, parallel::World& world) {
+Result<LoadedParts> try_one(const PreparedVariant& variant, const WorkloadSpec& workload,
+                            const host::Registry& registry, host::Prober& prober, Clock& clock,
+                            parallel::World& world) {
     PB_TRY(const auto engine, engine::Engine::create(variant.loaded.config, registry, clock, nullptr, &world));
     engine::EngineFacts facts = engine->facts();
     PB_TRY(const auto swaps, RunSwaps::prepare(*engine, variant.swaps, registry, prober));
+    engine::Request request;
+    request.prompt = {0};
+    request.sampling = sampling_of_one(workload);
+    if (facts.max_model_len > 1)
+        request.sampling.max_tokens = std::min(request.sampling.max_tokens, facts.max_model_len - 1);
+    const auto added = engine->add_request(std::move(request));
+    if (!added) return prefixed("workload.sampling", added.failure());
+    engine->abort(*added);
     return LoadedParts{std::move(facts), swaps.brought_in()};
 }
 

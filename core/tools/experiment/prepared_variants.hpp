@@ -46,8 +46,9 @@ struct PreparedVariants {
 // Configurations only.
 Result<PreparedVariants> prepare_variants(const ExperimentSpec&, const host::Registry&);
 Result<PreparedVariant> prepare_variant(const ExperimentSpec&, size_t variant, const host::Registry&);
-// What an engine of a variant says, once made; its swaps were prepared too.
-Result<LoadedParts> try_one(const PreparedVariant&, const host::Registry&, host::Prober&, Clock&, parallel::World&);
+// What an engine of a variant says, once made; its swaps were prepared too, and it took a request of the workload.
+Result<LoadedParts> try_one(const PreparedVariant&, const WorkloadSpec&, const host::Registry&, host::Prober&, Clock&,
+                            parallel::World&);
 using TryOne = std::function<Result<LoadedParts>(size_t variant)>;
 // Tries each once, and fills in what that shows.
 Result<> try_out(PreparedVariants&, const TryOne&);

@@ -110,7 +110,8 @@ Result<> work(const Job& job, const std::function<bool()>& interrupted, const Ma
     if (!job.trial && level >= spdlog::level::info)
         spdlog::set_level(spdlog::level::err); // the trial has said what there is to say of making the engine
     if (job.trial) {
-        PB_TRY(const LoadedParts parts, try_one(variant, registry, prober, clock, world));
+        PB_TRY(const LoadedParts parts,
+               try_one(variant, spec.variants[job.variant].workload, registry, prober, clock, world));
         out.add(Word::kTried, parts);
         return {};
     }
