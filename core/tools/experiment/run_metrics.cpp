@@ -42,7 +42,7 @@ std::vector<size_t> default_primary(const Slo& slo) {
 }
 
 Latencies latencies_of(const RequestRecord& r) {
-    Latencies l{kNoValue, kNoValue, static_cast<double>(r.finish_ns - r.arrival_ns) * kMsPerNs, {}};
+    Latencies l{kNoValue, kNoValue, static_cast<double>(r.finish_ns - r.arrival_ns) * kMsPerNs};
     if (r.token_ns.empty()) return l;
     l.ttft = static_cast<double>(r.token_ns.front() - r.arrival_ns) * kMsPerNs;
     for (size_t i = 1; i < r.token_ns.size(); ++i)
@@ -50,6 +50,8 @@ Latencies latencies_of(const RequestRecord& r) {
     if (r.token_ns.size() > 1)
         l.tpot = static_cast<double>(r.token_ns.back() - r.token_ns.front()) * kMsPerNs /
                  static_cast<double>(r.token_ns.size() - 1);
+    const double end = r.others.empty() ? l.e2e : static_cast<double>(r.token_ns.back() - r.arrival_ns) * kMsPerNs;
+    l.normalised = end / static_cast<double>(r.token_ns.size());
     return l;
 }
 
@@ -139,7 +141,7 @@ std::vector<double> metrics_of(const RunRecord& run, const Slo& slo, const TimeS
         if (!std::isnan(l.ttft)) ttft.push_back(l.ttft);
         if (!std::isnan(l.tpot)) tpot.push_back(l.tpot);
         e2e.push_back(l.e2e);
-        if (r.output_tokens() > 0) normalised.push_back(l.e2e / static_cast<double>(r.output_tokens()));
+        if (!std::isnan(l.normalised)) normalised.push_back(l.normalised);
         gaps.insert(gaps.end(), l.gaps.begin(), l.gaps.end());
         t.met += good;
         t.prompt += r.prompt_tokens;

@@ -22,10 +22,12 @@ double quantile(std::vector<double>& values, double q);
 // Where the file names none: goodput share if there is an objective, else throughput; TTFT, TPOT and E2E.
 std::vector<size_t> default_primary(const Slo&);
 
-// One request's latencies in ms; kNoValue where there is none (TPOT and gaps of a single token).
+// One request's latencies in ms; kNoValue where there is none (TPOT and gaps of a single token). Of several outputs all
+// but `e2e`, which is of the whole request, are of the first one.
 struct Latencies {
     double ttft, tpot, e2e;
-    std::vector<double> gaps; // between successive tokens: ITL
+    std::vector<double> gaps{};      // between successive tokens: ITL
+    double normalised = kNoValue;    // from the arrival to the last token, by the tokens
 };
 Latencies latencies_of(const RequestRecord&);
 bool meets(const Slo&, const RequestRecord&);

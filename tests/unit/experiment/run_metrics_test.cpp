@@ -117,6 +117,16 @@ TEST(RunMetrics, CountTokensOfAllOutputsOfARequest) {
     EXPECT_DOUBLE_EQ(value_of(metrics_of(run, {}, counted_span(run, {})), "output_throughput"), 6);
 }
 
+TEST(RunMetrics, PerTokenAreOfTheFirstOutputOfARequest) {
+    RunRecord run = run_of({request(0, {100, 200})}, 1000);
+    run.requests[0].others = {{1, 2, 3, 4}};
+    run.requests[0].finish_ns = 400 * kMs; // of the last output
+    const auto v = metrics_of(run, {}, counted_span(run, {}));
+    EXPECT_DOUBLE_EQ(value_of(v, "e2e_mean"), 400);
+    EXPECT_DOUBLE_EQ(value_of(v, "tpot_mean"), 100);
+    EXPECT_DOUBLE_EQ(value_of(v, "normalised_mean"), 100) << "200 ms of its two tokens";
+}
+
 TEST(RunMetrics, PrimaryOnesFollowFromTheObjective) {
     const auto names = [](const Slo& slo) {
         std::vector<std::string> out;
