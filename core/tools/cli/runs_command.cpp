@@ -11,6 +11,7 @@
 
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
+#include "base/words.hpp"
 #include "cli/print_results.hpp"
 #include "cli/print_table.hpp"
 #include "cli/report_command.hpp"
@@ -105,6 +106,16 @@ void print_differing_settings(const StoredExperiment& a, const StoredExperiment&
         std::cout << "and in " << lines - kMaxLines << " more; all are in the table `variant` (patchbay runs export)\n";
 }
 
+// Variants of `a` that `b` does not have, which are not compared.
+void print_missing_variants(const StoredExperiment& a, const StoredExperiment& b, const std::string& where) {
+    std::vector<std::string> names;
+    for (const std::string& name : a.variants)
+        if (std::ranges::find(b.variants, name) == b.variants.end()) names.push_back(printable(name));
+    if (!names.empty())
+        std::cout << "note: only " << where << " has " << (names.size() > 1 ? "the variants " : "the variant ")
+                  << joined(names) << ", which " << (names.size() > 1 ? "are" : "is") << " not compared\n";
+}
+
 // Metrics of variants that both have. Nothing is judged: the runs were not interleaved, so that what differs between
 // two days differs here too.
 Result<> compare(const RunsOptions& o) {
@@ -126,6 +137,8 @@ Result<> compare(const RunsOptions& o) {
                               : "")
                       << '\n';
     print_differing_settings(a, b);
+    print_missing_variants(a, b, "A");
+    print_missing_variants(b, a, "B");
     const experiment::MetricList& infos = a.conclusion.list;
     std::vector<std::vector<std::string>> rows{{"variant", "metric", "unit", "A", "B", "B against A"}};
     for (size_t v = 0; v < a.variants.size(); ++v) {

@@ -181,7 +181,8 @@ void read_settings(const std::string& yaml, std::map<std::string, std::string>& 
         const size_t indent = line.find_first_not_of(' '), colon = line.find(':');
         if (indent == std::string::npos) continue;
         if (indent > 2 || colon == std::string::npos) {
-            out[path] += line.substr(indent);
+            std::string& all = out[path];
+            all += (all.empty() ? "" : all.ends_with(':') ? " " : "; ") + line.substr(indent);
             continue;
         }
         const std::string key = line.substr(indent, colon - indent);
