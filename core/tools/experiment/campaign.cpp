@@ -251,25 +251,42 @@ Result<> Campaign::keep(Work& work, const Active& active, RunRecord run) {
     run.requests = active.live->take_requests();
     RunSummary summary = summary_of(run, counting_of(around_.spec));
     PB_CHECK(active.stored->end(run, summary, around_.spec));
-    const bool again = around_.spec.disturbance.repeat && run.attempt == 0 && run.valid() &&
-                       is_disturbed(around_.spec.disturbance, summary);
+    const bool again = is_to_be_repeated(summary);
     work.runs.push_back(std::move(summary));
     RunSlot slot = active.slot;
-    if (slot.attempt > 0) return choose_attempt(work, {slot, active.position});
+    if (slot.attempt > 0) return choose_attempt(work, active.position);
     slot.attempt = 1;
     if (again) work.waiting.push_front({slot, active.position});
     return {};
 }
 
-Result<> Campaign::choose_attempt(Work& work, const Waiting& last) {
+bool Campaign::is_to_be_repeated(const RunSummary& run) const {
+    return around_.spec.disturbance.repeat && run.attempt == 0 && run.valid() &&
+           is_disturbed(around_.spec.disturbance, run);
+}
+
+Result<> Campaign::choose_attempt(Work& work, size_t position) {
     RunSummary *first = nullptr, *second = nullptr;
     for (RunSummary& r : work.runs)
-        if (r.position == last.position) (r.attempt == 0 ? first : second) = &r;
+        if (r.position == position) (r.attempt == 0 ? first : second) = &r;
     if (!first || !second || second->end == RunEnd::kInterrupted) return {};
     if (second_counts(*first, *second)) std::swap(first, second);
     second->superseded = true;
     second->faults.push_back(superseded_reason(*second, *first));
     return work.store.supersede(*second);
+}
+
+// What is left to do of a run by what is there of it: the experiment may have been interrupted between two attempts, or
+// before one of them was chosen.
+Result<> Campaign::go_on_from(Work& work, const RunSlot& slot, size_t position) {
+    const RunSummary *first = nullptr, *second = nullptr;
+    for (const RunSummary& r : work.runs)
+        if (r.position == position) (r.attempt == 0 ? first : second) = &r;
+    Waiting next{slot, position};
+    next.slot.attempt = first ? 1 : 0;
+    if (!first || (!second && is_to_be_repeated(*first))) work.waiting.push_back(next);
+    else if (second && !first->superseded && !second->superseded) return choose_attempt(work, position);
+    return {};
 }
 
 Result<> Campaign::run_in_processes(Work& work) {
@@ -321,11 +338,8 @@ Result<> Campaign::run_one_by_one(Work& work) {
 Result<> Campaign::run_all(const PreparedVariants& prepared, const Workloads& workloads,
                            const std::vector<RunSlot>& order, size_t first, ResultsStore& store,
                            std::vector<RunSummary>& runs) {
-    std::set<size_t> there;
-    for (const RunSummary& r : runs) there.insert(r.position);
     Work work{prepared, workloads, store, runs, {}, first, order.size()};
-    for (size_t i = 0; i < order.size(); ++i)
-        if (!there.contains(first + i)) work.waiting.push_back({order[i], first + i});
+    for (size_t i = 0; i < order.size(); ++i) PB_CHECK(go_on_from(work, order[i], first + i));
     for (const PreparedVariant& e : prepared.variants) mark_running(shown_, e.name, false);
     PB_CHECK(here() ? run_one_by_one(work) : run_in_processes(work));
     std::ranges::sort(runs, {}, [](const RunSummary& r) { return std::pair(r.position, r.attempt); });

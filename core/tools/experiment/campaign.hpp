@@ -79,7 +79,9 @@ class Campaign {
     Result<> start(Work&, Active&);
     RunRecord record_of(const PreparedVariants&, const Active&) const;
     Result<> keep(Work&, const Active&, RunRecord);
-    Result<> choose_attempt(Work&, const Waiting&);
+    bool is_to_be_repeated(const RunSummary&) const;
+    Result<> choose_attempt(Work&, size_t position);
+    Result<> go_on_from(Work&, const RunSlot&, size_t position);
     Result<> run_in_processes(Work&);
     Result<> run_one_by_one(Work&);
 
