@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -37,10 +38,12 @@ namespace {
 using nlohmann::ordered_json;
 
 enum class OutputFormat { kText, kJsonLines };
+enum class PromptKind { kText, kFile, kIds };
 
 struct GenerateOptions {
     EngineFlags engine;
     std::vector<std::string> prompts, prompt_files, prompt_ids;
+    std::function<std::vector<PromptKind>()> order; // in which the three were given; once the command line was read
     std::vector<int32_t> priorities;
     std::string kv_events_file, cache_salt;
     engine::StepFilePaths files;
@@ -148,17 +151,26 @@ struct Prompt {
     std::vector<text::TokenId> ids{}; // given in place of a text
 };
 
-// First texts, then files, then ids, each in their order.
+Result<Prompt> prompt_of(const GenerateOptions& o, PromptKind kind, size_t i) {
+    switch (kind) {
+        case PromptKind::kText: return Prompt{o.prompts[i]};
+        case PromptKind::kFile: {
+            PB_TRY(std::string text, read_file("--prompt-file", o.prompt_files[i]));
+            return Prompt{std::move(text)};
+        }
+        case PromptKind::kIds: break;
+    }
+    PB_TRY(auto ids, read_token_ids(o.prompt_ids[i]));
+    return Prompt{"", std::move(ids)};
+}
+
+// In the order in which they were given.
 Result<std::vector<Prompt>> prompts_of(const GenerateOptions& o) {
     std::vector<Prompt> prompts;
-    for (const std::string& text : o.prompts) prompts.push_back({text});
-    for (const std::string& name : o.prompt_files) {
-        PB_TRY(std::string text, read_file("--prompt-file", name));
-        prompts.push_back({std::move(text)});
-    }
-    for (const std::string& list : o.prompt_ids) {
-        PB_TRY(auto ids, read_token_ids(list));
-        prompts.push_back({"", std::move(ids)});
+    std::map<PromptKind, size_t> taken;
+    for (const PromptKind kind : o.order()) {
+        PB_TRY(Prompt prompt, prompt_of(o, kind, taken[kind]++));
+        prompts.push_back(std::move(prompt));
     }
     return prompts;
 }
@@ -331,14 +343,24 @@ void add_generate_command(Commands& commands) {
         "9090");
     auto o = std::make_shared<GenerateOptions>();
     add_engine_flags(*app, std::shared_ptr<EngineFlags>(o, &o->engine));
-    app->add_option("--prompt", o->prompts, "text to continue; may be given several times")->allow_extra_args(false);
-    app->add_option("--prompt-file", o->prompt_files, "file whose text is a prompt; may be given several times")
-        ->allow_extra_args(false);
-    app->add_option("--prompt-ids", o->prompt_ids,
-                    "token ids that are a prompt, such as 15,27,3; may be given several times")
-        ->allow_extra_args(false)
-        ->check(token_ids());
-    app->add_option("--priority", o->priorities, "priority of each prompt, lower first")
+    const CLI::Option* text = app->add_option("--prompt", o->prompts, "text to continue; may be given several times")
+                                  ->allow_extra_args(false);
+    const CLI::Option* file =
+        app->add_option("--prompt-file", o->prompt_files, "file whose text is a prompt; may be given several times")
+            ->allow_extra_args(false);
+    const CLI::Option* ids =
+        app->add_option("--prompt-ids", o->prompt_ids,
+                        "token ids that are a prompt, such as 15,27,3; may be given several times")
+            ->allow_extra_args(false)
+            ->check(token_ids());
+    o->order = [app, kinds = std::map<const CLI::Option*, PromptKind>{
+                         {text, PromptKind::kText}, {file, PromptKind::kFile}, {ids, PromptKind::kIds}}] {
+        std::vector<PromptKind> out;
+        for (const CLI::Option* given : app->parse_order())
+            if (const auto at = kinds.find(given); at != kinds.end()) out.push_back(at->second);
+        return out;
+    };
+    app->add_option("--priority", o->priorities, "priority of each prompt in the order given, lower first")
         ->allow_extra_args(false);
     app->add_option("--max-tokens", o->max_tokens, "output tokens at most (default: 128, or what fits max_model_len)")
         ->check(within<uint32_t>(1));

@@ -10,7 +10,7 @@
 
 namespace patchbay::cli {
 
-// At least one; white space, commas and brackets part them.
+// At least one; white space, brackets and single commas part them.
 Result<std::vector<text::TokenId>> read_token_ids(std::string_view);
 CLI::Validator token_ids(); // for CLI::Option::check()
 
