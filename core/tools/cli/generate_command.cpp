@@ -202,6 +202,8 @@ void check_usage(const GenerateOptions& o) {
     if (!o.priorities.empty() && o.priorities.size() != prompts)
         throw CLI::ValidationError("--priority", "given " + std::to_string(o.priorities.size()) + " times for " +
                                                      std::to_string(prompts) + " prompts");
+    if (!o.kv_events_file.empty() && (o.kv_events_file == o.files.trace || o.kv_events_file == o.files.decisions))
+        throw CLI::ValidationError("--kv-events", "'" + o.kv_events_file + "' is the file of another flag too");
     check(o.admin);
 }
 

@@ -4,9 +4,12 @@ namespace patchbay::cli {
 
 void add_step_file_flags(CLI::App& app, const std::shared_ptr<engine::StepFilePaths>& paths, const std::string& whose) {
     const auto add = [&](const char* flag, std::string engine::StepFilePaths::* path, const std::string& help) {
-        app.add_option_function<std::string>(flag, [paths, path](const std::string& given) { (*paths).*path = given; },
-                                             help)
-            ->type_name("TEXT");
+        const auto set = [paths, path, name = std::string(flag)](const std::string& given) {
+            (*paths).*path = given;
+            if (const auto checked = engine::check(*paths); !checked)
+                throw CLI::ValidationError(name, checked.error());
+        };
+        app.add_option_function<std::string>(flag, set, help)->type_name("TEXT");
     };
     add("--trace", &engine::StepFilePaths::trace,
         "write steps and requests" + whose + " to this file, for ui.perfetto.dev");

@@ -23,6 +23,18 @@ void run_one(Engine& engine) {
     while (engine.has_unfinished()) ASSERT_TRUE(engine.step());
 }
 
+TEST(StepFiles, AreNotOneFile) {
+    const std::filesystem::path folder = temporary_folder();
+    RealClock clock;
+    auto engine = Engine::create(tiny_model(), registry(), clock);
+    ASSERT_TRUE(engine);
+    const auto written =
+        (*engine)->files().write({(folder / "both").string(), (folder / "." / "both").string()});
+    ASSERT_FALSE(written);
+    EXPECT_NE(written.error().find("the trace and the log of decisions have the same file"), std::string::npos);
+    EXPECT_FALSE(std::filesystem::exists(folder / "both"));
+}
+
 TEST(StepFiles, GoOnWithTheEngineThatTakesOver) {
     const std::filesystem::path trace = temporary_folder() / "goes_on.json";
     const std::filesystem::path decisions = temporary_folder() / "goes_on.jsonl";

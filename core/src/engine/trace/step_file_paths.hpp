@@ -2,6 +2,8 @@
 #pragma once
 #include <string>
 
+#include "base/result.hpp"
+
 namespace patchbay::engine {
 
 struct StepFilePaths { // empty: it is not written
@@ -11,5 +13,8 @@ struct StepFilePaths { // empty: it is not written
     bool any() const { return !trace.empty() || !decisions.empty(); }
     bool operator==(const StepFilePaths&) const = default;
 };
+
+// Refused: one file for two of them.
+Result<> check(const StepFilePaths&);
 
 }  // namespace patchbay::engine

@@ -1,7 +1,9 @@
 #include "engine/trace/step_files.hpp"
 
+#include <filesystem>
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "engine/loop/step_loop.hpp"
 #include "engine/trace/decision_log.hpp"
 #include "engine/trace/step_file_paths.hpp"
@@ -9,6 +11,18 @@
 #include "engine/trace/trace_of.hpp"
 
 namespace patchbay::engine {
+
+Result<> check(const StepFilePaths& paths) {
+    if (paths.trace.empty() || paths.decisions.empty()) return {};
+    const auto is_at = [](const std::string& path) { // however it is spelt
+        std::error_code error;
+        const auto found = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+        return error ? std::filesystem::path(path) : found;
+    };
+    if (paths.trace != paths.decisions && is_at(paths.trace) != is_at(paths.decisions)) return {};
+    return invalid("the trace and the log of decisions have the same file, '" + paths.decisions +
+                   "', expected one for each");
+}
 
 StepFiles::StepFiles(StepLoop& loop, const StepSources& sources) : loop_(loop), sources_(sources) {}
 StepFiles::~StepFiles() = default;
@@ -24,6 +38,7 @@ void StepFiles::start(std::unique_ptr<DecisionFile> file) {
 }
 
 Result<> StepFiles::write(const StepFilePaths& paths, const TraceOf& of) {
+    PB_CHECK(check(paths));
     if (!paths.trace.empty()) {
         if (trace_) return fail(StatusCode::kInvalid, "a trace is being written already");
         PB_TRY(auto file, TraceFile::create(paths.trace, of));
