@@ -8,9 +8,10 @@ const Bounds kRate{.min = 1e-6, .max = 1e6, .unit = "requests per second"};
 const Bounds kPeriod{.min = 1e-3, .max = 1e7, .unit = "s"};
 const Bounds kSeconds{.min = 0, .max = 1e6, .unit = "s"};
 
-FixedTime read_fixed(const Node& given, Faults& faults) {
+// key: as it was written, for errors.
+FixedTime read_fixed(const Node& given, const std::string& key, Faults& faults) {
     FixedTime t;
-    read_alone(Table<FixedTime>().key("fixed", &FixedTime::seconds, kSeconds, "seconds"), given, t, faults);
+    read_alone(Table<FixedTime>().key(key, &FixedTime::seconds, kSeconds, "seconds"), given, t, faults);
     return t;
 }
 
@@ -62,8 +63,8 @@ std::optional<Arrivals> read_arrivals(const Node& given, Faults& faults) {
         faults);
 }
 
-std::optional<Duration> read_duration(const Node& given, const std::string& what, Faults& faults) {
-    if (given.kind == NodeKind::kScalar) return read_fixed(given, faults);
+std::optional<Duration> read_duration(const Node& given, const std::string& key, Faults& faults) {
+    if (given.kind == NodeKind::kScalar) return read_fixed(given, key, faults);
     Table<ExponentialTime> exponential;
     exponential.key("mean", &ExponentialTime::mean, kSeconds, "mean").required();
     Table<UniformTime> uniform;
@@ -74,8 +75,8 @@ std::optional<Duration> read_duration(const Node& given, const std::string& what
     const auto check = [](const Node& at, const UniformTime& t, Faults& found) {
         if (t.min > t.max) found.add(at.origin, "'max' is less than 'min'");
     };
-    return choose<Duration>(given, what,
-                            {{"fixed", read_fixed},
+    return choose<Duration>(given, "'" + key + "'",
+                            {{"fixed", [](const Node& of, Faults& to) { return read_fixed(of, "fixed", to); }},
                              table_kind<Duration>("exponential", exponential),
                              table_kind<Duration, UniformTime>("uniform", uniform, check),
                              table_kind<Duration>("lognormal", lognormal)},

@@ -7,7 +7,7 @@ namespace patchbay::experiment {
 
 std::optional<Arrivals> read_arrivals(const Node& given, Faults&);
 std::optional<Windows> read_windows(const Node& given, Faults&);
-std::optional<Duration> read_duration(const Node& given, const std::string& what, Faults&);
+std::optional<Duration> read_duration(const Node& given, const std::string& key, Faults&);
 
 template <class T>
 void duration_key(Table<T>& table, std::string name, Duration T::*field, std::string description) {
@@ -15,8 +15,8 @@ void duration_key(Table<T>& table, std::string name, Duration T::*field, std::st
                          .description = std::move(description),
                          .unit = "s",
                          .json_schema = R"({"type": ["number", "object"]})"};
-    value_key(table, info, field, [what = "'" + info.name + "'"](const Node& given, Faults& faults) {
-        return read_duration(given, what, faults);
+    value_key(table, info, field, [key = info.name](const Node& given, Faults& faults) {
+        return read_duration(given, key, faults);
     });
 }
 

@@ -26,26 +26,26 @@ Table<S> span_table() {
     return t;
 }
 
-EmpiricalLength read_lengths(const Node& given, Faults& faults) {
+// key: as it was written, for errors.
+EmpiricalLength read_lengths(const Node& given, const std::string& key, Faults& faults) {
     struct Values {
         std::vector<uint32_t> values;
     } v;
-    read_alone(Table<Values>().values("empirical", &Values::values, kTokens, "lengths"), given, v, faults);
-    if (v.values.empty() && given.items.empty()) faults.add(given.origin, "'empirical' has no lengths");
+    read_alone(Table<Values>().values(key, &Values::values, kTokens, "lengths"), given, v, faults);
+    if (v.values.empty() && given.items.empty()) faults.add(given.origin, "'" + key + "' has no lengths");
     if (v.values.empty()) v.values.push_back(1);
     return {v.values};
 }
 
-FixedLength read_fixed_length(const Node& given, Faults& faults) {
+FixedLength read_fixed_length(const Node& given, const std::string& key, Faults& faults) {
     FixedLength l{1};
-    read_alone(Table<FixedLength>().key("fixed", &FixedLength::tokens, kTokens, "tokens"), given, l, faults);
+    read_alone(Table<FixedLength>().key(key, &FixedLength::tokens, kTokens, "tokens"), given, l, faults);
     return l;
 }
 
-// what: the key, for errors.
-std::optional<Length> read_length(const Node& given, const std::string& what, Faults& faults) {
-    if (given.kind == NodeKind::kScalar) return read_fixed_length(given, faults);
-    if (given.kind == NodeKind::kList) return read_lengths(given, faults);
+std::optional<Length> read_length(const Node& given, const std::string& key, Faults& faults) {
+    if (given.kind == NodeKind::kScalar) return read_fixed_length(given, key, faults);
+    if (given.kind == NodeKind::kList) return read_lengths(given, key, faults);
     Table<LognormalLength> lognormal = span_table<LognormalLength>();
     lognormal.key("mean", &LognormalLength::mean, Bounds{1, kMaxTokens, "tokens"}, "mean of the distribution")
         .key("cv", &LognormalLength::cv, Bounds{0, 100, ""}, "standard deviation over mean");
@@ -54,12 +54,12 @@ std::optional<Length> read_length(const Node& given, const std::string& what, Fa
         .key("min", &ZipfLength::min, kTokens, "least tokens")
         .key("max", &ZipfLength::max, Bounds{1, 1 << 20, "tokens"}, "most tokens");
     return choose<Length>(
-        given, what,
-        {{"fixed", read_fixed_length},
+        given, "'" + key + "'",
+        {{"fixed", [](const Node& of, Faults& to) { return read_fixed_length(of, "fixed", to); }},
          table_kind<Length, UniformLength>("uniform", span_table<UniformLength>(), check_span<UniformLength>),
          table_kind<Length, LognormalLength>("lognormal", lognormal, check_span<LognormalLength>),
          table_kind<Length, ZipfLength>("zipf", zipf, check_span<ZipfLength>),
-         {"empirical", read_lengths}},
+         {"empirical", [](const Node& of, Faults& to) { return read_lengths(of, "empirical", to); }}},
         faults);
 }
 
@@ -69,8 +69,8 @@ void length_key(Table<T>& table, std::string name, L T::*field, std::string desc
                          .description = std::move(description),
                          .unit = "tokens",
                          .json_schema = R"({"type": ["integer", "array", "object"]})"};
-    value_key(table, info, field, [what = "'" + info.name + "'"](const Node& given, Faults& faults) {
-        return read_length(given, what, faults);
+    value_key(table, info, field, [key = info.name](const Node& given, Faults& faults) {
+        return read_length(given, key, faults);
     });
 }
 

@@ -74,6 +74,16 @@ TEST(Spec, ReadsATraceWithItsOptions) {
     EXPECT_EQ(std::get<TraceArrivals>(spec->workload.arrivals).rate, 4);
 }
 
+TEST(Spec, NamesTheKeyThatWasWrittenWhereALengthIsOutOfRange) {
+    EXPECT_THAT(error_of(kWorkload + "  sessions: {turns: 0}\n"), HasSubstr("'turns' is 0, expected 1 to 67108864"));
+    const std::string prompts = "workload:\n  prompts: {synthetic: {tokens: 5}}\n  requests: 2\n";
+    EXPECT_THAT(error_of(prompts + "  output_tokens: 0\n"), HasSubstr("'output_tokens' is 0, expected 1 to"));
+    EXPECT_THAT(error_of(prompts + "  output_tokens: [3, 0]\n"), HasSubstr("'output_tokens' "));
+    EXPECT_THAT(error_of(prompts + "  output_tokens: {fixed: 0}\n"), HasSubstr("'fixed' is 0, expected 1 to"));
+    EXPECT_THAT(error_of(kWorkload + "  arrivals: {closed_loop: {users: 2, think_s: -1}}\n"),
+                HasSubstr("'think_s' is -1, expected 0 to"));
+}
+
 TEST(Spec, RefusesLoadsThatMeanNothing) {
     const std::string trace = "workload:\n  prompts: {trace: {path: t}}\n";
     EXPECT_THAT(error_of(trace + "  sessions: {turns: 3}\n"), HasSubstr("a trace has its own"));
