@@ -122,7 +122,7 @@ Replacements words_for(const NewPlugin& o, const fs::path& support) {
             {"@lang@", o.language},
             {"@cmake_language@", c ? "C" : "CXX"},
             {"@libraries@", c ? " LIBRARIES m" : ""},
-            {"@model@", (support / "models" / "demo-draft").string()}};
+            {"@model@", (support / "models" / "demo-target").string()}};
 }
 
 // What the folder will hold: by name, the text.
