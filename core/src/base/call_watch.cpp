@@ -5,8 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
-
-#include "base/clock.hpp"
+#include <utility>
 
 namespace patchbay {
 namespace {
@@ -42,8 +41,8 @@ std::string text_of(const Seen& s, uint64_t limit_ns) {
 
 }  // namespace
 
-CallWatch::CallWatch(LimitNs limit, std::function<void(const std::string&)> overdue)
-    : limit_(std::move(limit)), overdue_(std::move(overdue)),
+CallWatch::CallWatch(LimitNs limit, std::function<void(const std::string&)> overdue, const Clock* clock)
+    : limit_(std::move(limit)), overdue_(std::move(overdue)), clock_(clock ? *clock : real_),
       thread_([this, &watched = current_call()] { watch(watched); }) {}
 
 CallWatch::~CallWatch() {
@@ -57,13 +56,14 @@ CallWatch::~CallWatch() {
 
 void CallWatch::watch(const CallRecord& watched) {
     constexpr auto kPause = std::chrono::milliseconds(50);
-    const RealClock clock;
+    constexpr uint64_t kStoppedNs = 1'000 * kMillisecond; // between two looks: then we did not run, nor did the call
     std::optional<Seen> before;
-    uint64_t since_ns = 0;
+    uint64_t since_ns = 0, looked_ns = 0;
     for (std::unique_lock lock(mutex_); !changed_.wait_for(lock, kPause, [&] { return ended_; });) {
         const Seen now = look_at(watched);
-        const uint64_t time_ns = clock.now_ns(), limit_ns = limit_();
-        if (!before || *before != now) {
+        const uint64_t time_ns = clock_.now_ns(), limit_ns = limit_();
+        const bool stopped = time_ns - std::exchange(looked_ns, time_ns) > kStoppedNs;
+        if (!before || *before != now || stopped) {
             before = now;
             since_ns = time_ns;
         } else if (now.component && limit_ns > 0 && time_ns - since_ns >= limit_ns) {

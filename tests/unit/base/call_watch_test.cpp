@@ -56,5 +56,25 @@ TEST(CallWatch, CountsFromTheBeginningOfEachStep) {
     EXPECT_EQ(overdue, 0);
 }
 
+// 100 ms from look to look, but for once when the process was stopped.
+class StoppedOnce final : public Clock {
+  public:
+    uint64_t now_ns() const override { return (looks_ += 1) * 100 * kMs + (looks_ >= 3 ? 7'000 * kMs : 0); }
+    void wait_until_ns(uint64_t) override {}
+    int looks() const { return looks_; }
+
+  private:
+    mutable std::atomic<int> looks_ = 0;
+};
+
+TEST(CallWatch, DoesNotCountTheTimeInWhichTheProcessWasStopped) {
+    const StoppedOnce clock;
+    std::promise<int> looks;
+    const PluginCall call("scheduler 'x'", "plan");
+    const auto overdue = [&](const std::string&) { looks.set_value(clock.looks()); };
+    const CallWatch watch([] { return 500 * kMs; }, overdue, &clock);
+    EXPECT_EQ(looks.get_future().get(), 8) << "five after the third";
+}
+
 }  // namespace
 }  // namespace patchbay
