@@ -30,6 +30,7 @@ void Commit::commit(std::span<const Placed> step, const StepSamples& samples, st
         if (p_.siblings.holds(s) && s.outputs() > 0) p_.lifecycle.release_siblings(s);
         p_.drafting.free_outside_window(s);
     }
+    p_.lifecycle.admit_released();
     p_.branches.drop();
 }
 

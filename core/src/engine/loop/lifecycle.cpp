@@ -50,10 +50,15 @@ void Lifecycle::finish(Sequence& s, Ending ending) {
     p_.surprisals.erase(s.id);
 }
 
-// Before those that wait, since they came with the first.
 void Lifecycle::release_siblings(const Sequence& first) {
     const std::vector<Sequence*> released = p_.siblings.release(first);
-    for (auto at = released.rbegin(); at != released.rend(); ++at) p_.admission.put_first(**at);
+    released_.insert(released_.end(), released.begin(), released.end());
+}
+
+// Before those that wait, since they came with the first.
+void Lifecycle::admit_released() {
+    for (auto at = released_.rbegin(); at != released_.rend(); ++at) p_.admission.put_first(**at);
+    released_.clear();
 }
 
 void Lifecycle::abort(RequestId request) {
@@ -65,6 +70,7 @@ void Lifecycle::end(RequestId request, const Ending& ending) {
     // The first one last, since it holds others. Callbacks may end some too.
     while (!p_.siblings.of(request).empty()) end_one(*p_.siblings.of(request).back(), ending);
     if (Sequence* s = p_.sequences.find(request); s && s->group == request) end_one(*s, ending);
+    admit_released();
 }
 
 void Lifecycle::end_one(Sequence& s, const Ending& ending) {
@@ -86,6 +92,7 @@ void Lifecycle::fail_all(const Failure& of_step) {
         s.output.delta.time_ns = p_.clock.now_ns();
         ended.push_back(p_.sequences.remove(id));
     }
+    released_.clear();
     p_.in_flight.clear();
     for (const auto& s : ended)
         if (s->request.on_output) s->request.on_output(s->output.delta);

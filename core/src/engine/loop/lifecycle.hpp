@@ -56,7 +56,9 @@ class Lifecycle {
 
     // Within a step or without: it stays among the sequences until its delta is handed out.
     void finish(Sequence&, Ending);
-    void release_siblings(const Sequence& first); // that it held until it had computed the prompt
+    // What it held until it had computed the prompt; they wait from admit_released() on, in the order of all releases.
+    void release_siblings(const Sequence& first);
+    void admit_released();
     // Between steps: all sequences of a request, each with its last delta.
     void end(RequestId, const Ending&);
     void abort(RequestId);                        // between steps at once; within one, with it
@@ -66,6 +68,7 @@ class Lifecycle {
     void end_one(Sequence&, const Ending&);
 
     const Parts p_;
+    std::vector<Sequence*> released_; // siblings, until admit_released()
     bool in_step_ = false;
 };
 
