@@ -43,6 +43,7 @@ TEST(DraftSelection, IsOfSequencesThatDecodeAsFarAsTheirOutputMayGo) {
     four.max_tokens = 4;
     const Sequence &all = a.decode(), &nearly_done = a.decode(four), &aborted = a.decode();
     a.run(8, 3); // its prompt is unfinished
+    a.run(8, 7);
     a.aborts.add(aborted.id);
     EXPECT_THAT(a.selected(), ElementsAre(Pair(all.id, 4), Pair(nearly_done.id, 2)));
     EXPECT_EQ(a.report().drafts.length, 4u);

@@ -9,6 +9,12 @@
 #include "engine/speculation/draft_model.hpp"
 
 namespace patchbay::engine {
+namespace {
+
+// Not a prompt that lacks its last token only.
+bool generates(const Sequence& s) { return s.outputs() > 0 && s.decoding(); }
+
+}  // namespace
 
 DraftSelection::DraftSelection(const Parts& parts) : p_(parts) {}
 
@@ -18,7 +24,7 @@ void DraftSelection::forget_acceptance() {
 
 uint32_t DraftSelection::choose_length() {
     const auto running = p_.sequences.running();
-    const auto decoding = std::ranges::count_if(running, [](const Sequence* s) { return s->decoding(); });
+    const auto decoding = std::ranges::count_if(running, [](const Sequence* s) { return generates(*s); });
     if (length_ && decoding > 0) length_->choose(static_cast<uint32_t>(decoding));
     return p_.context.report.drafts.length = length_ ? length_->chosen() : p_.settings.num_speculative_tokens;
 }
@@ -30,7 +36,7 @@ std::vector<DraftRow> DraftSelection::select() {
     for (Sequence* s : running) {
         if (p_.aborts.has(*s)) continue;
         if (s->is_beam()) continue; // a draft continues one beam, and each step takes up others
-        if (!s->decoding() || s->drafts > 0) continue; // drafts that were not verified in this step still stand
+        if (!generates(*s) || s->drafts > 0) continue; // drafts that were not verified in this step still stand
         if (s->sampling.samples_by_surprisal()) continue;
         const uint32_t left = s->request.sampling.max_tokens - s->outputs(); // at least 1, made by the step itself
         const uint32_t room = p_.max_model_len - s->confirmed();
