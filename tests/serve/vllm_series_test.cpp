@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
+#include <utility>
+
 #include "metrics/scrape.hpp"
+#include "serve/vllm_metrics.hpp"
 
 namespace patchbay::serve::vllm {
 namespace {
@@ -116,7 +119,9 @@ TEST_F(VllmSeriesTest, RequestsAreCountedByTheirSizeAndEnd) {
     series.on_prefill(request);
     series.on_tokens(3);
     series.on_tokens(2);
-    series.on_end(request, {0, 0, 5}, engine::FinishReason::kLength);
+    series.on_output_end(request, {0, 0, 5}, engine::FinishReason::kLength);
+    EXPECT_EQ(count("request_params_n"), 0); // of a whole request
+    series.on_end(request);
     EXPECT_EQ(value("prompt_tokens_total"), 30);
     EXPECT_EQ(value("generation_tokens_total"), 5);
     EXPECT_EQ(value("request_success_total", {{"finished_reason", "length"}}), 1);
@@ -127,6 +132,33 @@ TEST_F(VllmSeriesTest, RequestsAreCountedByTheirSizeAndEnd) {
     EXPECT_EQ(sum("request_params_max_tokens"), 8);
     EXPECT_EQ(value("request_prompt_tokens_bucket", {{"le", "20"}}), 0);
     EXPECT_EQ(value("request_prompt_tokens_bucket", {{"le", "50"}}), 1); // the last below 64
+}
+
+TEST(VllmMetricsTest, CountsARequestOnceAndTheTimeOfThoseThatWereNotAborted) {
+    metrics::Metrics all;
+    engine::EngineFacts facts;
+    facts.max_model_len = 64;
+    VllmMetrics series(all, "m", facts);
+    engine::Request request;
+    request.prompt = {1, 2};
+    request.sampling.n = 2;
+    for (const auto& [id, second] : {std::pair{1, engine::FinishReason::kLength}, {3, engine::FinishReason::kAbort}}) {
+        series.on_request(id, request);
+        engine::RequestOutput out;
+        out.id = id;
+        out.tokens = {7};
+        out.time_ns = kSecond;
+        out.finish = engine::FinishReason::kLength;
+        series.on_output(out);
+        out.index = 1;
+        out.finish = second;
+        series.on_output(out);
+    }
+    const metrics::Scrape scrape(all.text());
+    EXPECT_EQ(scrape.sum("vllm:request_params_n_count", {}), 2);
+    EXPECT_EQ(scrape.sum("vllm:request_params_n_sum", {}), 4);
+    EXPECT_EQ(scrape.sum("vllm:request_success_total", {}), 4);
+    EXPECT_EQ(scrape.sum("vllm:e2e_request_latency_seconds_count", {}), 3);
 }
 
 }  // namespace

@@ -69,9 +69,11 @@ void VllmMetrics::on_output(const engine::RequestOutput& out) {
         o.tokens += static_cast<uint32_t>(out.tokens.size());
     }
     if (out.finish == engine::FinishReason::kNone) return;
-    s.latencies.on_end(r, o, out);
-    s.totals.on_end(r, o, out.finish);
-    if (++at->second.ended == r.outputs.size()) s.requests.erase(at);
+    if (engine::is_complete(out.finish)) s.latencies.on_end(r, o, out);
+    s.totals.on_output_end(r, o, out.finish);
+    if (++at->second.ended < r.outputs.size()) return;
+    s.totals.on_end(r);
+    s.requests.erase(at);
 }
 
 void VllmMetrics::on_step(const engine::StepReport& r) {

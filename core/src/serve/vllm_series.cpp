@@ -139,12 +139,13 @@ void RequestSeries::on_prefill(const Request& r) { prompt_total_.Increment(r.pro
 
 void RequestSeries::on_tokens(size_t count) { generation_total_.Increment(static_cast<double>(count)); }
 
-void RequestSeries::on_end(const Request& r, const Output& o, engine::FinishReason reason) {
+void RequestSeries::on_output_end(const Request& r, const Output& o, engine::FinishReason reason) {
     success_[static_cast<size_t>(reason)]->Increment();
     prompt_tokens_.Observe(r.prompt_tokens);
     generation_tokens_.Observe(o.tokens);
-    n_.Observe(static_cast<double>(r.outputs.size()));
     max_tokens_.Observe(r.max_tokens);
 }
+
+void RequestSeries::on_end(const Request& r) { n_.Observe(static_cast<double>(r.outputs.size())); }
 
 }  // namespace patchbay::serve::vllm

@@ -84,7 +84,8 @@ class RequestSeries {
     RequestSeries(const SeriesFactory&, uint32_t max_model_len);
     void on_prefill(const Request&); // its prompt is computed
     void on_tokens(size_t count);
-    void on_end(const Request&, const Output&, engine::FinishReason);
+    void on_output_end(const Request&, const Output&, engine::FinishReason);
+    void on_end(const Request&); // of all its outputs
 
   private:
     prometheus::Counter &prompt_total_, &generation_total_;
