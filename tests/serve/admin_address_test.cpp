@@ -74,10 +74,17 @@ int bound_socket(const fs::path& path) { // that nothing listens on when it is c
     return fd;
 }
 
+Result<std::unique_ptr<HttpServer>> serve(const HttpOptions& options) {
+    PB_TRY(std::unique_ptr<HttpServer> out,
+           HttpServer::listen(options, [](const std::shared_ptr<Exchange>& e) { e->respond({}); }));
+    out->run();
+    return out;
+}
+
 Result<std::unique_ptr<HttpServer>> serve_on(const fs::path& socket) {
     HttpOptions options;
     options.socket = socket;
-    return HttpServer::start(options, [](const std::shared_ptr<Exchange>& e) { e->respond({}); });
+    return serve(options);
 }
 
 TEST(SocketFiles, OfTheDeadAreReplacedAndOfTheLivingAreNot) {
@@ -124,7 +131,7 @@ TEST(TcpAddresses, ThatAreInUseAreUnavailableAndWrongOnesInvalid) {
         HttpOptions options;
         options.host = host;
         options.port = port;
-        return HttpServer::start(options, [](const std::shared_ptr<Exchange>& e) { e->respond({}); });
+        return serve(options);
     };
     const auto first = serve_at("127.0.0.1", 0);
     ASSERT_TRUE(first) << first.error();

@@ -176,6 +176,22 @@ TEST(AdminSwap, OfSeveralSlotsIsOneTransaction) {
     EXPECT_THAT(metrics, HasSubstr("patchbay_plugin_swap_transactions_total{outcome=\"committed\"} 1\n"));
 }
 
+TEST(AdminSwap, ThatWaitsForATransactionOnAnIdleEngineIsPosted) {
+    config::EngineConfig config = Running::demo_model();
+    config.swap.probation_steps = 4;
+    const Controlled engine(config);
+    EXPECT_EQ(engine.swap({{"kind", "scheduler"}, {"plugin", "sjf"}}).body["outcome"], "on probation");
+    EXPECT_EQ(engine.swap(both("fcfs", "greedy")).body["outcome"], "posted"); // waits for the scheduler
+    EXPECT_EQ(engine.swap({{"kind", "sampler"}, {"plugin", "standard"}}).body["outcome"], "posted"); // for these
+    EXPECT_EQ(engine.swap({{"kind", "attention"}, {"plugin", "paged"}}).body["outcome"], "on probation"); // for none
+    for (int i = 0; i < 4; ++i) engine.server.complete(greedy("The king", 20));
+    engine.server.pages_in_use_when_idle();
+    const Json status = engine.status();
+    EXPECT_EQ(status["swaps"]["pending"], Json::array());
+    EXPECT_EQ(slot(status, "scheduler")["plugin"], "fcfs");
+    EXPECT_EQ(slot(status, "sampler")["plugin"], "standard");
+}
+
 TEST(AdminSwap, IsRefusedWithPhaseAndReason) {
     const Controlled engine;
     struct Case {

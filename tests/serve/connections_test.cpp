@@ -1,4 +1,5 @@
 // What connections may do: keep alive, pipelining, faults, slow and vanishing clients.
+#include <atomic>
 #include <cstdio>
 #include <thread>
 
@@ -27,6 +28,24 @@ TEST(Connections, AnswerPipelinedRequestsInTheirOrder) {
         EXPECT_EQ(client.read_answer().body, "{\"version\":\"1.2.3\"}");
         EXPECT_EQ(Json::parse(client.read_answer().body)["choices"][0]["text"], expected_text("The king", 3));
     }
+}
+
+TEST(Connections, WaitUntilTheServerRuns) {
+    HttpOptions options;
+    options.port = 0;
+    std::atomic<int> asked = 0;
+    const auto server = HttpServer::listen(options, [&](const std::shared_ptr<Exchange>& e) {
+        asked += 1;
+        e->respond({});
+    });
+    ASSERT_TRUE(server) << server.error();
+    HttpClient client((*server)->port());
+    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_EQ(asked, 0);
+    EXPECT_EQ((*server)->connections(), 0u);
+    (*server)->run();
+    EXPECT_EQ(client.read_answer().status, 200);
+    EXPECT_EQ(asked, 1);
 }
 
 TEST(Connections, TakeRequestsByteByByteAndInChunks) {

@@ -7,6 +7,7 @@
 
 #include "base/json_file.hpp"
 #include "serve/admin_client.hpp"
+#include "serve/admin_fixture.hpp"
 #include "serve/server_fixture.hpp"
 #include "serve/temporary_folder.hpp"
 
@@ -33,17 +34,22 @@ class OtherModel {
     const TemporaryFolder folder_;
 };
 
-config::EngineConfig small_engine(const std::string& path = engine::testing::repository("models/demo-draft")) {
+config::EngineConfig small_engine(uint32_t probation_steps = 2) {
     config::EngineConfig c = Running::demo_model();
-    c.model.path = path;
     c.engine.max_num_seqs = 4;
-    c.swap.probation_steps = 2;
+    c.swap.probation_steps = probation_steps;
+    return c;
+}
+
+config::EngineConfig small_engine_of(const std::string& path) {
+    config::EngineConfig c = small_engine();
+    c.model.path = path;
     return c;
 }
 
 class Replaced : public ::testing::Test {
   protected:
-    Replaced() : server(options(), small_engine()) {}
+    explicit Replaced(uint32_t probation_steps = 2) : server(options(), small_engine(probation_steps)) {}
 
     AdminAddress address() const { return server.server->admin()->address(); }
     Json status() const { return Json::parse(ask_admin(address(), "GET", "/status", "")->body); }
@@ -57,8 +63,10 @@ class Replaced : public ::testing::Test {
     // What a swap that was asked for does once it has loaded the model; empty: it has ended already.
     std::string state_when_loaded(const std::future<Json>& swapped) const {
         while (swapped.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+            std::string state;
             const Json pending = status()["swaps"]["pending"];
-            const std::string state = pending.empty() ? "" : pending[0]["state"].get<std::string>();
+            for (const Json& swap : pending)
+                if (swap["kind"] == "model") state = swap["state"];
             if (state != "" && state != "queued" && state != "preparing") return state;
         }
         return "";
@@ -80,8 +88,7 @@ class Replaced : public ::testing::Test {
         ServerOptions out;
         AdminAddress at;
         at.socket = folder.path() / "admin.sock";
-        const auto plugins = [] { return Result<host::Registry>(engine::testing::registry()); };
-        out.admin = AdminOptions{at, plugins, small_engine()};
+        out.admin = AdminOptions{at, find_plugins, small_engine()};
         return out;
     }
 };
@@ -113,7 +120,7 @@ TEST_F(Replaced, StreamsEndWithTheOldModelAndThoseThatWaitAreReadForTheNewOne) {
         before.push_back(server.complete(greedy(prompt(i), kLong))["choices"][0]["token_ids"]);
     const std::vector<int> given_ids = tokens({{"prompt", prompt(0)}});
     {
-        Running fresh({}, small_engine(other.path()));
+        Running fresh({}, small_engine_of(other.path()));
         for (int i = 0; i < kWaiting; ++i)
             after.push_back(fresh.complete(greedy(prompt(i), 20))["choices"][0]["token_ids"]);
         after.push_back(fresh.complete(greedy(given_ids, 20))["choices"][0]["token_ids"]);
@@ -174,6 +181,53 @@ TEST_F(Replaced, ThePluginsThatWereSwappedInStay) {
     });
     EXPECT_EQ(swap(engine::testing::repository("models/demo-draft")).get()["outcome"], "committed"); // and back
     EXPECT_EQ(server.complete(greedy("The owl", 30))["choices"][0]["text"], expected_text("The owl", 30));
+}
+
+// What happens to the slots while the requests of the old engine run to their end holds for the new one, too.
+class ReplacedLate : public Replaced {
+  protected:
+    ReplacedLate() : Replaced(1'000'000) {}
+
+    Json ask(const char* what, const Json& body) const {
+        return Json::parse(ask_admin(address(), "POST", what, body.dump())->body);
+    }
+    // Some thousand steps, of which most are still to come when it returns: the new model is loaded.
+    std::future<Json> replace_while_streaming() {
+        for (int i = 0; i < 36; ++i)
+            streams_.push_back(std::make_unique<Stream>(server.port(), greedy("The king", 900)));
+        streams_.front()->read_head();
+        auto swapped = swap(other.path());
+        EXPECT_EQ(state_when_loaded(swapped), "draining");
+        return swapped;
+    }
+    config::PluginChoice scheduler() const {
+        config::PluginChoice out;
+        server.server->engine().call([&](engine::Engine& engine) { out = engine.configuration().scheduler; });
+        return out;
+    }
+
+  private:
+    std::vector<std::unique_ptr<Stream>> streams_;
+};
+
+TEST_F(ReplacedLate, ARollbackOfMeanwhileHoldsForTheNewOne) {
+    const Json fault{{"fault", "over_budget"}, {"at", 5000}, {"blocks", small_engine().engine.num_blocks}};
+    const Json faulty{{"kind", "scheduler"}, {"plugin", "faulty"}, {"params", fault}};
+    const Json answer = ask("/swap", faulty);
+    EXPECT_EQ(answer["outcome"], "on probation") << answer;
+    auto swapped = replace_while_streaming();
+    EXPECT_EQ(scheduler().plugin, "faulty");
+    EXPECT_EQ(swapped.get()["outcome"], "committed");
+    EXPECT_EQ(server.complete(greedy("The king", 5))["usage"]["completion_tokens"], 5);
+    EXPECT_EQ(scheduler().plugin, "fcfs");
+}
+
+TEST_F(ReplacedLate, AParameterOfMeanwhileHoldsForTheNewOne) {
+    EXPECT_EQ(ask("/swap", {{"kind", "scheduler"}, {"plugin", "sjf"}})["outcome"], "on probation");
+    auto swapped = replace_while_streaming();
+    EXPECT_EQ(ask("/set", {{"kind", "scheduler"}, {"params", {{"ageing", "77"}}}})["params"]["ageing"], "77");
+    EXPECT_EQ(swapped.get()["outcome"], "committed");
+    EXPECT_EQ(scheduler().settings.at("ageing"), "77");
 }
 
 TEST_F(Replaced, WhereTheNewOneCannotBeHadTheOldOneGoesOn) {

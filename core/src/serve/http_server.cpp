@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/crash_report.hpp"
 #include "base/refusals.hpp"
 #include "serve/error_reply.hpp"
 #include "serve/http_answer.hpp"
@@ -159,6 +160,7 @@ struct HttpServer::Core {
     }
 
     void run() {
+        const SignalStack stack;
         while (true) try {
                 io.run();
                 return;
@@ -183,16 +185,19 @@ struct HttpServer::Core {
 
 HttpServer::HttpServer(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 
-Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpOptions& options, Handler handler) {
+Result<std::unique_ptr<HttpServer>> HttpServer::listen(const HttpOptions& options, Handler handler) {
     auto core = std::make_unique<Core>(options, std::move(handler));
     PB_CHECK(core->listen());
-    asio::post(core->strand, [c = core.get()] {
+    return std::unique_ptr<HttpServer>(new HttpServer(std::move(core)));
+}
+
+void HttpServer::run() {
+    asio::post(core_->strand, [c = core_.get()] {
         c->accept();
         c->tick();
     });
-    for (uint32_t i = 0; i < std::max(options.threads, 1u); ++i)
-        core->threads.emplace_back([c = core.get()] { c->run(); });
-    return std::unique_ptr<HttpServer>(new HttpServer(std::move(core)));
+    for (uint32_t i = 0; i < std::max(core_->set->options.threads, 1u); ++i)
+        core_->threads.emplace_back([c = core_.get()] { c->run(); });
 }
 
 HttpServer::~HttpServer() { stop(); }

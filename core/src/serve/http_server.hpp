@@ -55,7 +55,9 @@ class HttpServer {
   public:
     using Handler = std::function<void(const std::shared_ptr<Exchange>&)>; // [strand]
 
-    static Result<std::unique_ptr<HttpServer>> start(const HttpOptions&, Handler);
+    // Clients may connect, and wait.
+    static Result<std::unique_ptr<HttpServer>> listen(const HttpOptions&, Handler);
+    void run();  // calls the handler from now on, on threads of its own; once
     ~HttpServer(); // stop()
     uint16_t port() const; // 0: of a Unix socket
     size_t connections() const;

@@ -1,7 +1,11 @@
 #include "serve/live_swaps.hpp"
 
+#include <algorithm>
 #include <exception>
+#include <map>
 #include <utility>
+
+#include "base/crash_report.hpp"
 
 namespace patchbay::serve {
 namespace {
@@ -65,6 +69,7 @@ void LiveSwaps::stop() {
 }
 
 void LiveSwaps::loop() {
+    const SignalStack stack;
     while (true) {
         SwapOrder order;
         {
@@ -150,17 +155,39 @@ void LiveSwaps::replace_model(const SwapOrder& order) {
     else order.done(record.failure());
 }
 
+// Kinds whose next swap waits for steps: their slot is on probation, or an earlier swap of theirs waits in a
+// transaction beside another one that does.
+std::set<std::string> LiveSwaps::held_slots(const JournalState& now) {
+    std::set<std::string> held;
+    for (const SlotStatus& slot : now.slots)
+        if (slot.on_probation) held.insert(slot.identity.kind);
+    std::list<Posted> posted;
+    {
+        const std::lock_guard lock(mutex_);
+        posted = posted_;
+    }
+    std::map<uint64_t, std::vector<std::string>> waiting; // kinds by transaction, as they were posted
+    for (const Posted& p : posted) { // without the lock: what came out of a slot is destroyed here
+        const host::SwapRecord r = p.swap->record();
+        if (r.state == host::SwapState::kPosted && r.transaction > 0) waiting[r.transaction].push_back(r.kind);
+    }
+    for (const auto& [transaction, kinds] : waiting)
+        if (std::ranges::any_of(kinds, [&](const std::string& kind) { return held.contains(kind); }))
+            held.insert(kinds.begin(), kinds.end());
+    return held;
+}
+
 Result<std::vector<host::SwapRecord>> LiveSwaps::outcome_of(const std::vector<std::shared_ptr<host::Swap>>& swaps) {
     while (true) {
         const JournalState now = journal_.state(); // before the records, which may so be further, never less far
+        const std::set<std::string> held = held_slots(now);
         std::vector<host::SwapRecord> records;
         bool settled = true, waits = false;
         for (const auto& swap : swaps) {
             const host::SwapRecord& r = records.emplace_back(swap->record());
-            const SlotStatus* const slot = now.slot(r.kind);
             settled = settled && r.settled();
             waits = waits || r.state == host::SwapState::kOnProbation ||
-                    (r.state == host::SwapState::kPosted && slot && slot->on_probation);
+                    (r.state == host::SwapState::kPosted && held.contains(r.kind));
         }
         if (settled || (now.idle && waits)) return records;
         if (!journal_.wait_for_step(now.steps)) return stopped();

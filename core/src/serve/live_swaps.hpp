@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -58,6 +59,7 @@ class LiveSwaps {
     void perform(const SwapOrder&);
     bool needs_new_engine(const std::vector<engine::SwapRequest>&);
     void replace_model(const SwapOrder&);
+    std::set<std::string> held_slots(const JournalState&);
     Result<std::vector<host::SwapRecord>> outcome_of(const std::vector<std::shared_ptr<host::Swap>>&);
 
     service::LiveEngine& engine_;

@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "config/slots.hpp"
 #include "execution/model_choice.hpp"
 #include "service/run_to_end.hpp"
 
@@ -29,6 +30,29 @@ Result<> try_out(engine::Engine& engine) {
     return engine.reset_prefix_cache();
 }
 
+// What changed in the slots of the other engine since the next one was made: a predecessor came back, or a hot
+// parameter got another value.
+void follow_slots(engine::Engine& next, const config::EngineConfig& made_of, const config::EngineConfig& now,
+                  const host::Registry& registry, host::Prober& prober) {
+    for (const std::string& kind : engine::plugin_slots()) {
+        const config::SlotInfo* const slot = config::find_slot(kind);
+        const config::PluginChoice* const before = slot ? slot->of(made_of) : nullptr;
+        const config::PluginChoice* const after = slot ? slot->of(now) : nullptr;
+        if (!before || !after || *before == *after) continue;
+        const engine::SwapSlot which = *engine::swap_slot(kind);
+        if (before->plugin != after->plugin) {
+            next.swap({which, *after, registry, prober});
+            continue;
+        }
+        host::Settings changes;
+        for (const auto& [key, value] : after->settings)
+            if (const auto old = before->settings.find(key); old == before->settings.end() || old->second != value)
+                changes.emplace(key, value);
+        if (const auto done = next.configure(which, changes); !done)
+            spdlog::warn("{} '{}' of the new engine keeps its parameters: {}", kind, after->plugin, done.error());
+    }
+}
+
 }  // namespace
 
 config::EngineConfig with_model(config::EngineConfig config, const std::string& path) {
@@ -38,12 +62,8 @@ config::EngineConfig with_model(config::EngineConfig config, const std::string& 
     return config;
 }
 
-// With the plugins that are in the slots now.
-Result<NewEngine> ModelReplacement::make(const std::string& path, const host::Registry& registry) try {
-    config::EngineConfig config;
-    if (!p_.engine.call([&](engine::Engine& now) { config = now.configuration(); }))
-        return fail(StatusCode::kUnavailable, "the engine has stopped");
-    PB_TRY(NewEngine out, p_.make(with_model(std::move(config), path), registry));
+Result<NewEngine> ModelReplacement::make(const config::EngineConfig& config, const host::Registry& registry) try {
+    PB_TRY(NewEngine out, p_.make(config, registry));
     if (const auto tried = try_out(*out.engine); !tried)
         return prefixed("its first request failed", tried.failure());
     for (const std::string& name : p_.gate.serving()->model.names) // under which clients know it
@@ -60,7 +80,10 @@ Result<host::SwapRecord> ModelReplacement::replace(const std::string& path, cons
     record.to.name = path;
     const JournalState before = p_.journal.state();
     if (const SlotStatus* const slot = before.slot("model")) record.from = slot->identity;
-    auto made = make(path, registry);
+    config::EngineConfig config; // with the plugins that are in the slots now
+    if (!p_.engine.call([&](engine::Engine& now) { config = now.configuration(); }))
+        return fail(StatusCode::kUnavailable, "the engine has stopped");
+    auto made = make(with_model(config, path), registry);
     if (!made) {
         record = p_.engine.refuse_swap(record.to, "load", made.error())->record();
         spdlog::warn("{}", record.text());
@@ -73,13 +96,15 @@ Result<host::SwapRecord> ModelReplacement::replace(const std::string& path, cons
     const uint64_t closed_ns = made->engine->clock().now_ns();
     ClosedGate gate(p_.gate);
     draining();
-    const auto done = p_.engine.replace(std::move(made->engine), [&](engine::Engine& engine, uint64_t step) {
+    const auto first = [&](engine::Engine& engine, engine::Engine& replaced, uint64_t step) {
         p_.taken_over(engine, next->model);
+        follow_slots(engine, config, replaced.configuration(), registry, prober_);
         record.step = step + 1;
         record.time_ns = engine.clock().now_ns();
         record.pause_ns = record.time_ns - closed_ns;
         engine.take_over(step, record);
-    });
+    };
+    const auto done = p_.engine.replace(std::move(made->engine), first);
     if (!done) return done.failure();
     gate.open_for(next);
     record.state = host::SwapState::kCommitted;

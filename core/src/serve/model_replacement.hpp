@@ -6,6 +6,7 @@
 #include <string>
 
 #include "config/engine_config.hpp"
+#include "host/prober.hpp"
 #include "host/registry.hpp"
 #include "serve/model_gate.hpp"
 #include "serve/slot_journal.hpp"
@@ -41,9 +42,10 @@ class ModelReplacement {
                                      const std::function<void()>& draining);
 
   private:
-    Result<NewEngine> make(const std::string& path, const host::Registry&);
+    Result<NewEngine> make(const config::EngineConfig&, const host::Registry&);
 
     const Parts p_;
+    host::Prober prober_;
 };
 
 }  // namespace patchbay::serve

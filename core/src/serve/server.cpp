@@ -47,7 +47,8 @@ Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, std:
     const Routes& routes = out->routes_;
     HttpOptions http = options.http;
     http.on_rejection = [&all = out->metrics_](const char* reason) { all.on_rejection(reason); };
-    PB_TRY(out->http_, HttpServer::start(http, [&routes](const auto& exchange) { routes.handle(exchange); }));
+    PB_TRY(out->http_, HttpServer::listen(http, [&routes](const auto& exchange) { routes.handle(exchange); }));
+    out->http_->run();
     PB_CHECK(out->start_admin());
     at_crash(answer_all_lost);
     return out;

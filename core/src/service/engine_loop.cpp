@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/call_watch.hpp"
+#include "base/crash_report.hpp"
 #include "engine/loop/step_failure.hpp"
 
 namespace patchbay::service {
@@ -17,6 +18,7 @@ EngineLoop::EngineLoop(const EngineThreadOptions& options, LoopState& state)
     : options_(options), state_(state), streams_(options) {}
 
 void EngineLoop::run() {
+    const SignalStack stack; // a plugin may recurse without end
     std::optional<CallWatch> watch;
     if (options_.max_hang_s > 0)
         watch.emplace([ns = uint64_t{options_.max_hang_s} * 1'000'000'000] { return ns; },
@@ -81,7 +83,7 @@ void EngineLoop::take_over() {
         first = state_.engines.switch_over();
         state_.inbox.want_boundary(); // its first step has something to report
     }
-    first(engine(), step);
+    first(engine(), state_.engines.replaced(), step);
     {
         const std::lock_guard lock(state_.mutex);
         state_.engines.finish();

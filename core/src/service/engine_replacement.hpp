@@ -13,7 +13,8 @@ namespace patchbay::service {
 // One thread at a time. Only the loop's thread calls switch_over(), so it may read current() without the mutex.
 class EngineReplacement {
   public:
-    using First = std::function<void(engine::Engine&, uint64_t step)>; // before the next engine's first step
+    // Before the next engine's first step; `step`: the last one of the engine that it replaces.
+    using First = std::function<void(engine::Engine& next, engine::Engine& replaced, uint64_t step)>;
 
     explicit EngineReplacement(std::shared_ptr<engine::Engine> current) : current_(std::move(current)) {}
 
@@ -22,6 +23,7 @@ class EngineReplacement {
 
     void begin(std::shared_ptr<engine::Engine> next, First);
     First switch_over();             // the next engine is the current one from here on
+    engine::Engine& replaced() const { return *replaced_; } // from switch_over() to release_replaced()
     void finish() { next_.reset(); } // First was called
     void cancel();                   // the current engine stays
     std::shared_ptr<engine::Engine> release_replaced(); // null: none was replaced since the last call

@@ -75,8 +75,7 @@ std::shared_ptr<engine::Engine> EngineThread::engine() const {
     return state_.engines.current();
 }
 
-Result<> EngineThread::replace(std::shared_ptr<engine::Engine> next,
-                               const std::function<void(engine::Engine&, uint64_t step)>& first) {
+Result<> EngineThread::replace(std::shared_ptr<engine::Engine> next, const EngineReplacement::First& first) {
     std::shared_ptr<engine::Engine> before; // destroyed here, without the lock
     std::unique_lock lock(state_.mutex);
     EngineReplacement& engines = state_.engines;

@@ -36,9 +36,8 @@ class EngineThread final : public LiveEngine {
     bool needs_new_engine(const engine::SwapRequest&); // as swap()
     // Another engine takes the place of this one. Requests that it has run to their end; those that come meanwhile
     // wait, max_inbox at most, and go to the other one. `first`: called on the loop's thread when that has taken over,
-    // before its first step, with the number of the other's last one. Returns after it; fails if the loop ends before.
-    // One call at a time.
-    Result<> replace(std::shared_ptr<engine::Engine>, const std::function<void(engine::Engine&, uint64_t step)>& first);
+    // before its first step. Returns after it; fails if the loop ends before. One call at a time.
+    Result<> replace(std::shared_ptr<engine::Engine>, const EngineReplacement::First& first);
     bool is_replacing() const; // a call of replace() waits for the requests that this engine has
     ServiceStatus status() const override;
     bool call(const std::function<void(engine::Engine&)>& f) override;

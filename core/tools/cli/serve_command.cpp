@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -216,7 +217,10 @@ void add_serve_command(Commands& commands) {
     app->callback([&commands, o] {
         check_usage(*o);
         commands.parallel = [o] { return parallel_of(o->engine); };
-        commands.chosen = [o] { return o->supervise ? run_supervised(*o) : run_to_end(*o); };
+        commands.chosen = [o] {
+            std::signal(SIGPIPE, SIG_IGN); // a reader of the log that goes away ends no server
+            return o->supervise ? run_supervised(*o) : run_to_end(*o);
+        };
     });
 }
 

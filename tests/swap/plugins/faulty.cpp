@@ -15,8 +15,7 @@
 namespace {
 
 constexpr const char* kSchedulerFaults[] = {"none", "throws", "unknown_id", "over_budget", "twice", "idle", "slow",
-                                            "late",
-                                            "exits", "crashes", "hangs", nullptr};
+                                            "late", "exits", "crashes", "overflows", "hangs", nullptr};
 constexpr const char* kSamplerFaults[] = {"none", "throws", "out_of_range", "negative", "slow", "hangs", nullptr};
 
 constexpr const char* kProposerFaults[] = {"none", "throws", "slow", "hangs", nullptr};
@@ -33,6 +32,13 @@ constexpr uint64_t kLateNs = 60'000'000; // more than the 50 ms a token of metri
 [[noreturn]] void hang() {
     std::fputs("faulty: hangs\n", stderr);
     for (;;) pause();
+}
+
+// Until there is no stack left.
+[[gnu::noinline]] int overflow(int depth) {
+    volatile char frame[4096];
+    frame[0] = static_cast<char>(depth);
+    return depth < 0 ? 0 : overflow(depth + 1) + frame[0];
 }
 
 class Scheduler { // first come, first served
@@ -54,6 +60,7 @@ class Scheduler { // first come, first served
             for (const uint64_t end = clock_.now_ns() + kLateNs; clock_.now_ns() < end;) {}
         if (now && fault_ == "exits") std::exit(0);
         if (now && fault_ == "crashes") std::abort();
+        if (now && fault_ == "overflows") (void)overflow(0);
         if (now && fault_ == "hangs" && !std::getenv("FAULTY_GOES_ON")) hang();
         const bool someone = !step.running.empty() || !step.waiting.empty();
         if (now && someone) {

@@ -104,7 +104,7 @@ TEST_F(EngineLoops, ThatFailDoNotTakeAnotherEngine) {
     const std::shared_ptr<engine::Engine> next = make_engine(smaller_model(), clock_);
     bool took_over = false;
     state_->inbox.add_task([&](engine::Engine&) {
-        state_->engines.begin(next, [&](engine::Engine&, uint64_t) { took_over = true; });
+        state_->engines.begin(next, [&](engine::Engine&, engine::Engine&, uint64_t) { took_over = true; });
     });
     loop_->run();
     EXPECT_EQ(state_->status.state, ServiceState::kFailed);
@@ -118,7 +118,7 @@ TEST_F(EngineLoops, ServeWhatCameBeforeTheOtherEngineByTheFirst) {
     after_step_.call = [&](const engine::StepReport& report) { // after the inbox of this turn was taken
         if (late || report.queues.running_requests + report.queues.waiting_requests > 0) return;
         late = arrive(5, 6);
-        state_->engines.begin(next, [&](engine::Engine&, uint64_t) { state_->inbox.stop(); });
+        state_->engines.begin(next, [&](engine::Engine&, engine::Engine&, uint64_t) { state_->inbox.stop(); });
         state_->inbox.hold_arrivals();
     };
     start();
@@ -135,8 +135,9 @@ TEST_F(EngineLoops, TakeAnotherEngineWhenTheFirstHasNothingLeft) {
     const std::shared_ptr<engine::Engine> next = make_engine(smaller_model(), clock_);
     std::shared_ptr<Stream> waiting, given_up;
     state_->inbox.add_task([&](engine::Engine&) {
-        state_->engines.begin(next, [&](engine::Engine& engine, uint64_t step) {
+        state_->engines.begin(next, [&](engine::Engine& engine, engine::Engine& replaced, uint64_t step) {
             EXPECT_EQ(&engine, next.get());
+            EXPECT_NE(&replaced, next.get());
             EXPECT_GE(step, 3u);
             EXPECT_FALSE(engine.has_unfinished()); // what waits is added after it
             events.push_back("took over");

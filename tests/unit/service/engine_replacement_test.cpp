@@ -18,13 +18,14 @@ class EngineReplacements : public ::testing::Test {
 TEST_F(EngineReplacements, SwitchOverOnce) {
     uint64_t step = 0;
     EXPECT_FALSE(engines_.is_pending());
-    engines_.begin(next_, [&](engine::Engine&, uint64_t s) { step = s; });
+    engines_.begin(next_, [&](engine::Engine&, engine::Engine&, uint64_t s) { step = s; });
     EXPECT_TRUE(engines_.is_pending());
     EXPECT_EQ(engines_.current(), old_);
     const EngineReplacement::First first = engines_.switch_over();
     EXPECT_EQ(engines_.current(), next_);
     EXPECT_TRUE(engines_.is_pending()); // until the first one was called
-    first(*next_, 8);
+    EXPECT_EQ(&engines_.replaced(), old_.get());
+    first(*next_, *old_, 8);
     EXPECT_EQ(step, 8u);
     engines_.finish();
     EXPECT_FALSE(engines_.is_pending());

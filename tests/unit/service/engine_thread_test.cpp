@@ -192,8 +192,9 @@ TEST_F(EngineThreads, GoOnWithAnotherEngine) {
     const std::shared_ptr<engine::Engine> next = make_engine(smaller_model(), clock_);
     uint64_t last_step = 0;
     auto replaced = std::async(std::launch::async, [&] {
-        return service.replace(next, [&](engine::Engine& engine, uint64_t step) {
+        return service.replace(next, [&](engine::Engine& engine, engine::Engine& before, uint64_t step) {
             EXPECT_EQ(&engine, next.get());
+            EXPECT_NE(&before, next.get());
             last_step = step;
         });
     });
@@ -219,11 +220,11 @@ TEST_F(EngineThreads, ThatAreStoppedDoNotTakeAnotherEngine) {
     EngineThread& service = start();
     const auto endless = submit(request(2, 400));
     const std::shared_ptr<engine::Engine> next = make_engine(smaller_model(), clock_);
-    auto replaced = std::async(std::launch::async, [&] { return service.replace(next, [](auto&, uint64_t) {}); });
+    const auto nothing = [](auto&, auto&, uint64_t) {};
+    auto replaced = std::async(std::launch::async, [&] { return service.replace(next, nothing); });
     service.stop();
     (void)replaced.get(); // it ends, whichever came first
-    EXPECT_EQ(service.replace(make_engine(tiny_model(), clock_), [](auto&, uint64_t) {}).error(),
-              "the engine has stopped");
+    EXPECT_EQ(service.replace(make_engine(tiny_model(), clock_), nothing).error(), "the engine has stopped");
 }
 
 TEST_F(EngineThreads, DrainFinishesWhatIsThereAndTakesNothingMore) {
