@@ -40,6 +40,7 @@ void Engine::abort(RequestId id) {
 }
 
 bool Engine::has_unfinished() const { return impl_->pipeline->loop.has_unfinished(); }
+Result<> Engine::check() const { return impl_->executor->check(); }
 Result<StepReport> Engine::step() { return impl_->pipeline->loop.step(); }
 const EngineFacts& Engine::facts() const { return impl_->facts; }
 const std::shared_ptr<const text::Tokenizer>& Engine::tokenizer() const { return impl_->tokenizer; }

@@ -63,6 +63,7 @@ class Engine {
     // nothing more of it.
     void abort(RequestId);
     bool has_unfinished() const;      // requests, a step in flight, or a swap on its way into its slot
+    Result<> check() const; // that a step is possible; for those who have none to run. The failure: a rank has gone
     // Runs one step, or waits on the clock for the next arrival if nothing can run. Fails only if the engine cannot
     // go on.
     Result<StepReport> step();

@@ -69,6 +69,9 @@ class Executor { // [step thread]
     virtual std::string_view sync_reason() const = 0;
     virtual Result<> check_sampler(const host::Component&) const = 0; // that it can sample what this computes
 
+    // That steps are possible: the failure is of a rank that has gone, also where no step waits for it.
+    virtual Result<> check() const { return {}; }
+
     // Elements of the hidden states that batches may want; 0: the model does not give them.
     virtual uint32_t hidden_size() const { return 0; }
 

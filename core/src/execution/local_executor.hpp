@@ -75,6 +75,7 @@ class RankedExecutor final : public LocalExecutor {
     ModelExchange* model() override { return &model_; }
     AttentionExchange* attention() override { return &attention_; }
     Result<> submit(const StepInput&) override;
+    Result<> check() const override { return group_.check(); }
     PassStats stats() const override;
 
   private:

@@ -43,6 +43,11 @@ std::string Hub::address() const {
     return state_->peers.address();
 }
 
+Result<> Hub::check() const {
+    const std::lock_guard lock(state_->mutex);
+    return state_->failure.exists() ? Result<>(state_->failure.why()) : Result<>();
+}
+
 Failure Hub::explain(const Failure& own_fault) {
     constexpr uint64_t kDecision = 1'000'000'000; // time for the hub's decision, beyond a heartbeat
     HubState& s = *state_;

@@ -54,6 +54,7 @@ class Hub {
     Result<std::string> get(const std::string& key);
     Result<std::string> take(const std::string& key); // the same, and it is gone
 
+    Result<> check() const; // that the ranks can continue
     // Why the ranks cannot continue. Waits for the cause of a fault of this rank, which is the answer if there is none.
     Failure explain(const Failure& own_fault);
 

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <spdlog/spdlog.h>
 
+#include <chrono>
 #include <csignal>
 #include <optional>
 #include <string>
@@ -13,6 +14,11 @@
 #include "engine/loop/step_failure.hpp"
 
 namespace patchbay::service {
+namespace {
+
+constexpr std::chrono::seconds kIdle{1}; // from look to look at an engine that has nothing to do
+
+}  // namespace
 
 EngineLoop::EngineLoop(const EngineThreadOptions& options, LoopState& state)
     : options_(options), state_(state), streams_(options) {}
@@ -44,7 +50,7 @@ bool EngineLoop::take_inbox() {
     Inbox::Contents taken;
     {
         std::unique_lock lock(state_.mutex);
-        state_.wake.wait(lock, [&] {
+        state_.wake.wait_for(lock, kIdle, [&] {
             return !state_.inbox.empty() || state_.engines.is_pending() || engine().has_unfinished();
         });
         if (state_.inbox.stopping() || state_.status.state == ServiceState::kFailed) return false;
@@ -61,6 +67,7 @@ void EngineLoop::step() {
     Result<engine::StepReport> report = engine::StepReport{};
     const bool works = pass_boundary_ || engine().has_unfinished();
     if (works) report = engine().step();
+    else if (const auto possible = engine().check(); !possible) report = possible.failure();
     {
         const std::lock_guard lock(state_.mutex);
         ServiceStatus& status = state_.status;

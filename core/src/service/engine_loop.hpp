@@ -17,7 +17,7 @@ class EngineLoop { // the loop's thread only
 
   private:
     engine::Engine& engine() { return *state_.engines.current(); }
-    bool take_inbox(); // waits until there is something to do; false: the loop is to end
+    bool take_inbox(); // waits until there is something to do, a second at most; false: the loop is to end
     void step();
     void take_over(); // if another engine is to, and this one has nothing left
     void fail_all(const Failure& why); // all streams, and what is in the inbox

@@ -5,12 +5,14 @@
 #include <sys/wait.h>
 
 #include <cmath>
+#include <utility>
 
 #include "config/load.hpp"
 #include "config/show.hpp"
 #include "engine/engine.hpp"
 #include "execution/load_model.hpp"
 #include "parallel/world.hpp"
+#include "service/engine_thread.hpp"
 #include "must.hpp"
 #include "paths.hpp"
 
@@ -173,6 +175,17 @@ TEST_F(Ranks, ThatDieFailTheRunWithTheirReason) {
     const auto engine = must(make(demo(2)));
     EXPECT_THAT(after_signal(*engine, SIGKILL, clock_),
                 AllOf(StartsWith("rank 1 ("), HasSubstr("was ended by signal 9 (Killed)")));
+}
+
+TEST_F(Ranks, ThatDieWhileNothingIsToBeDoneEndTheService) {
+    auto engine = must(make(demo(2)));
+    const pid_t rank = pid_of(*engine, 1);
+    service::EngineThread thread(std::move(engine), {});
+    EXPECT_EQ(thread.status().state, service::ServiceState::kRunning);
+    kill(rank, SIGKILL);
+    thread.wait();
+    EXPECT_EQ(thread.status().state, service::ServiceState::kFailed);
+    EXPECT_THAT(thread.status().reason, AllOf(StartsWith("rank 1 ("), HasSubstr("signal 9 (Killed)")));
 }
 
 TEST_F(Ranks, ThatDieAmongSeveralAreNamed) {
