@@ -190,7 +190,11 @@ Result<std::vector<host::SwapRecord>> LiveSwaps::outcome_of(const std::vector<st
                     (r.state == host::SwapState::kPosted && held.contains(r.kind));
         }
         if (settled || (now.idle && waits)) return records;
-        if (!journal_.wait_for_step(now.steps)) return stopped();
+        if (journal_.wait_for_step(now.steps)) continue;
+        for (size_t i = 0; i < swaps.size(); ++i) records[i] = swaps[i]->record();
+        const auto took_place = [](const host::SwapRecord& r) { return r.state >= host::SwapState::kOnProbation; };
+        if (std::ranges::any_of(records, took_place)) return records; // the last step may have been too late to wake us
+        return stopped();
     }
 }
 
