@@ -195,6 +195,16 @@ class Translator {
             PB_TRY(const Count count, read_count(f, path));
             return triggered(triggers, tags, ends, count, path);
         }
+        if (type == "or") {
+            PB_TRY(const Json* const elements, list(f, "elements", path));
+            std::vector<ExprId> out;
+            for (size_t i = 0; i < elements->size(); ++i) {
+                PB_TRY(const ExprId one,
+                       format((*elements)[i], path + ".elements[" + std::to_string(i) + "]", ends, depth + 1));
+                out.push_back(one);
+            }
+            return rules_.choice(std::move(out));
+        }
         PB_TRY(const ExprId alone, closed_format(f, type, path, depth));
         return followed(alone, ends);
     }
@@ -221,16 +231,6 @@ class Translator {
             auto rule = is_lark(source) ? parse_lark(rules_, source) : parse_ebnf(rules_, source);
             if (!rule) return refuse(path, rule.failure());
             return rules_.rule(*rule);
-        }
-        if (type == "or") {
-            PB_TRY(const Json* const elements, list(f, "elements", path));
-            std::vector<ExprId> out;
-            for (size_t i = 0; i < elements->size(); ++i) {
-                PB_TRY(const ExprId one,
-                       format((*elements)[i], path + ".elements[" + std::to_string(i) + "]", {}, depth + 1));
-                out.push_back(one);
-            }
-            return rules_.choice(std::move(out));
         }
         if (type == "tag") {
             PB_TRY(const Tag tag, read_tag(f, path, depth));

@@ -86,6 +86,11 @@ TEST(StructuralTag, ReadsTreesOfFormats) {
            {"[]", "[;", "[a<c>1</c>b]", "[<c>1</c>;"}, {"[", "[a]b]", "[a;]", "[<c>]", "[<c>1</c>"});
     expect(format(R"({"type": "sequence", "elements": [{"type": "any_text"}, {"type": "const_string", "value": "end"}]})"),
            {"end", "an enend"}, {"", "en", "endend", "end."});
+    const std::string text_or_number = R"({"type": "or", "elements": [{"type": "any_text"}, )" + number + "]}";
+    expect(format(R"({"type": "tag", "begin": "[", "end": ["]", ";"], "content": )" + text_or_number + "}"),
+           {"[]", "[1]", "[a;", "[1a]"}, {"[", "[a", "[1", "[a]b]", "[1]]", "[a;;"});
+    expect(format(R"({"type": "sequence", "elements": [)" + text_or_number + R"(, {"type": "const_string", "value": "end"}]})"),
+           {"end", "1end", "an enend"}, {"", "1", "endend", "end."});
 }
 
 TEST(StructuralTag, NamesThePlaceOfAFault) {
