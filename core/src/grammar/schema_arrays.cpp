@@ -26,15 +26,14 @@ Result<> check_list(const SchemaSource& s, const char* keyword) {
 }
 
 // How many of the first items a schema evaluates.
-size_t evaluated_by(const SchemaSource& source, const UnevaluatedScope* around, Draft draft) {
+size_t evaluated_by(const SchemaSource& source, const UnevaluatedScope* around) {
     const Json& s = *source.schema;
     if (source.violates || !source.lies_in(around)) return 0;
     if (source.scope != around && s.contains("unevaluatedItems")) return SIZE_MAX;
     const char* list = listed(s);
     const bool old_list = list && std::string_view(list) == "items";
     if (s.contains(old_list ? "additionalItems" : "items")) return SIZE_MAX;
-    const bool known = old_list || draft == Draft::k2020; // no draft before it has prefixItems
-    return list && known ? s[list].size() : 0;
+    return list ? s[list].size() : 0;
 }
 
 Result<> read_contains(const SchemaSource& source, Draft draft, std::vector<ArrayItems::Containing>& out) {
@@ -43,7 +42,6 @@ Result<> read_contains(const SchemaSource& source, Draft draft, std::vector<Arra
     uint64_t min = 1, max = kUnbounded;
     if (s.contains("minContains")) {
         PB_TRY(min, count_of(source, "minContains"));
-        if (draft == Draft::kBefore2019) min = std::max<uint64_t>(min, 1); // no keyword of these
     }
     if (s.contains("maxContains")) {
         PB_TRY(max, count_of(source, "maxContains"));
@@ -81,7 +79,7 @@ Result<ArrayItems> ArrayItems::of(const SchemaSources& sources, Draft draft) {
         const char* others = list && std::string_view(list) == "items" ? "additionalItems" : "items";
         if (s.contains("unevaluatedItems")) {
             size_t from = 0;
-            for (const SchemaSource& each : sources) from = std::max(from, evaluated_by(each, source.scope, draft));
+            for (const SchemaSource& each : sources) from = std::max(from, evaluated_by(each, source.scope));
             if (from != SIZE_MAX)
                 out.unevaluated.push_back(
                     {source.at("unevaluatedItems", s["unevaluatedItems"]), from, source.scope});

@@ -55,6 +55,37 @@ constexpr std::array kKeywords = std::to_array<Keyword>({
     {"$recursiveRef", 0, kApplies},
 });
 
+struct Span { // of drafts that have a keyword
+    std::string_view keyword;
+    Draft first, last = Draft::k2020;
+};
+constexpr std::array kSpans = std::to_array<Span>({
+    {"const", Draft::k6},
+    {"contains", Draft::k6},
+    {"propertyNames", Draft::k6},
+    {"if", Draft::k7},
+    {"dependentRequired", Draft::k2019},
+    {"dependentSchemas", Draft::k2019},
+    {"unevaluatedItems", Draft::k2019},
+    {"unevaluatedProperties", Draft::k2019},
+    {"minContains", Draft::k2019},
+    {"maxContains", Draft::k2019},
+    {"$anchor", Draft::k2019},
+    {"$recursiveRef", Draft::k2019, Draft::k2019},
+    {"$recursiveAnchor", Draft::k2019, Draft::k2019},
+    {"prefixItems", Draft::k2020},
+    {"$dynamicRef", Draft::k2020},
+    {"$dynamicAnchor", Draft::k2020},
+});
+
+constexpr std::array kDrafts = std::to_array<std::pair<std::string_view, Draft>>({{"draft-03", Draft::k4},
+                                                                                  {"draft-04", Draft::k4},
+                                                                                  {"draft-05", Draft::k4},
+                                                                                  {"draft-06", Draft::k6},
+                                                                                  {"draft-07", Draft::k7},
+                                                                                  {"2019-09", Draft::k2019},
+                                                                                  {"2020-12", Draft::k2020}});
+
 constexpr std::array kTypes = std::to_array<std::pair<std::string_view, uint32_t>>({{"null", kNull},
                                                                                     {"boolean", kBoolean},
                                                                                     {"string", kString},
@@ -88,6 +119,19 @@ const Keyword* find_keyword(std::string_view name) {
 }  // namespace
 
 std::span<const Keyword> known_keywords() { return kKeywords; }
+
+std::optional<Draft> draft_named(const Json& root) {
+    if (!root.is_object() || !root.contains("$schema") || !root["$schema"].is_string()) return std::nullopt;
+    const auto& named = root["$schema"].get_ref<const std::string&>();
+    for (const auto& [name, draft] : kDrafts)
+        if (named.find(name) != named.npos) return draft;
+    return std::nullopt;
+}
+
+bool is_of(Draft draft, std::string_view keyword) {
+    const auto at = std::ranges::find(kSpans, keyword, &Span::keyword);
+    return at == kSpans.end() || (at->first <= draft && draft <= at->last);
+}
 
 Result<SchemaTypes> types_of(const SchemaSource& source) {
     const Json& s = *source.schema;

@@ -1,6 +1,7 @@
 // The keywords of JSON Schema, and the types of values that they are about. For the JSON Schema front end.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,8 +29,11 @@ struct SchemaTypes {
 };
 Result<SchemaTypes> types_of(const SchemaSource&);
 
-// By $schema of the root; without one the latest. Keywords of a later one than it names are kept all the same.
-enum class Draft { kBefore2019, k2019, k2020 };
+enum class Draft { k4, k6, k7, k2019, k2020 };
+// By $schema of the root; nothing: it names none of these.
+std::optional<Draft> draft_named(const Json& root);
+// Whether the draft has it, for keywords that not all drafts have; true for all other names.
+bool is_of(Draft, std::string_view keyword);
 
 struct Keyword {
     std::string_view name;

@@ -1,10 +1,13 @@
 #include "grammar/schema_references.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 
 #include "base/refusals.hpp"
+#include "grammar/schema_keywords.hpp"
 
 namespace patchbay::grammar {
 namespace {
@@ -45,11 +48,9 @@ std::string resolved(const std::string& base, const std::string& ref) {
 
 class References {
   public:
-    explicit References(Json& root) : root_(root) {
-        const auto schema = root.find("$schema");
-        const std::string draft = schema != root.end() && schema->is_string() ? schema->get<std::string>() : "";
-        old_ids_ = draft.find("draft-04") != draft.npos || draft.find("draft-03") != draft.npos;
-        ref_alone_ = old_ids_ || draft.find("draft-06") != draft.npos || draft.find("draft-07") != draft.npos;
+    explicit References(Json& root) : root_(root), draft_(draft_named(root)) {
+        old_ids_ = draft_ == Draft::k4;
+        ref_alone_ = draft_ && *draft_ <= Draft::k7;
     }
 
     Result<> localise() {
@@ -60,6 +61,10 @@ class References {
     }
 
   private:
+    static bool is_known(const std::string& keyword) {
+        return std::ranges::find(known_keywords(), keyword, &Keyword::name) != known_keywords().end();
+    }
+
     // Each name is kept with the URI and the place that it stands for, which may be as long as the schema.
     bool pays(size_t bytes) {
         left_ = bytes < left_ ? left_ - bytes : 0;
@@ -80,6 +85,7 @@ class References {
 
     void index(Json& s, const std::string& outer, const std::string& pointer) {
         if (!s.is_object() || !pays(pointer.size() + 2 * outer.size())) return;
+        if (draft_) erase_if(s, [&](const std::string& keyword) { return !is_of(*draft_, keyword); });
         const std::string base = base_within(s, outer);
         if (!pays(2 * base.size())) return;
         if (base != outer || pointer.empty()) resources_.try_emplace(base, pointer);
@@ -116,11 +122,18 @@ class References {
         return at == resources_.end() ? std::nullopt : std::optional(at->second + fragment);
     }
 
+    template <class Drop>
+    static void erase_if(Json& s, const Drop& drop) {
+        for (auto at = s.begin(); at != s.end();) at = drop(at.key()) ? s.erase(at) : std::next(at);
+    }
+
     void rewrite(Json& s, const std::string& outer) {
         if (!s.is_object() || !pays(2 * outer.size())) return;
         const std::string base = base_within(s, outer);
         if (const auto ref = text_of(s, "$ref"))
             if (const auto to = target(*ref, base)) s["$ref"] = "#" + *to;
+        if (ref_alone_ && text_of(s, "$ref")) // $defs and definitions are left, which others refer to
+            erase_if(s, [](const std::string& keyword) { return keyword != "$ref" && is_known(keyword); });
         if (const auto ref = text_of(s, "$dynamicRef"))
             if (const auto to = target(*ref, base)) replace(s, "$dynamicRef", *to, leads_to_one(*ref, base));
         if (const auto ref = text_of(s, "$recursiveRef"))
@@ -153,6 +166,7 @@ class References {
 
     Json& root_;
     size_t left_ = 16u << 20; // bytes
+    const std::optional<Draft> draft_;
     bool old_ids_ = false, ref_alone_ = false;
     std::map<std::string, std::string> resources_, places_; // pointers by URI, the latter with a fragment
     std::map<std::string, int> dynamic_;                    // how many anchors have the name

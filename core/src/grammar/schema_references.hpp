@@ -8,6 +8,7 @@
 
 namespace patchbay::grammar {
 
+// Drops what the schema's draft ignores: keywords that it does not have, and in drafts 4 to 7 those beside a $ref.
 // Rewrites each $ref, $dynamicRef and $recursiveRef as '#/…' from the root, so that a part of the schema can be read
 // wherever it is copied to; as a $ref where it has one possible target. What leads out of the schema stays as it is.
 // Fails where the names and the places that they stand for are too long together.

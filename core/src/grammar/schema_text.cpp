@@ -7,18 +7,8 @@
 #include "grammar/schema_negation.hpp"
 
 namespace patchbay::grammar {
-namespace {
 
-Draft draft_of(const Json& root) {
-    if (!root.is_object() || !root.contains("$schema") || !root["$schema"].is_string()) return Draft::k2020;
-    const auto& name = root["$schema"].get_ref<const std::string&>();
-    if (name.find("2019-09") != name.npos) return Draft::k2019;
-    return name.find("json-schema.org/draft-0") != name.npos ? Draft::kBefore2019 : Draft::k2020;
-}
-
-}  // namespace
-
-SchemaText::SchemaText(const Json& root) : draft_(draft_of(root)), resolver_(root) {}
+SchemaText::SchemaText(const Json& root) : draft_(draft_named(root).value_or(Draft::k2020)), resolver_(root) {}
 
 Result<FlatSchema> SchemaText::flat(const SchemaSources& sources) const {
     FlatSchema out;

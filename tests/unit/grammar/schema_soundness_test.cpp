@@ -86,6 +86,60 @@ TEST(SchemaSoundness, OneOfKnowsThatValuesAreTheSameHoweverTheyAreWritten) {
         accepts(json(R"({"allOf": [{"const": {"a": 1, "b": 2}}, {"const": {"b": 2, "a": 1}}]})"), R"({"a":1,"b":2})"));
 }
 
+std::string of_draft(const std::string& draft, const std::string& members) {
+    return R"({"$schema": ")" + draft + R"(", )" + members + "}";
+}
+constexpr const char *kDraft4 = "http://json-schema.org/draft-04/schema#",
+                     *kDraft7 = "http://json-schema.org/draft-07/schema#",
+                     *k2019 = "https://json-schema.org/draft/2019-09/schema",
+                     *k2020 = "https://json-schema.org/draft/2020-12/schema";
+
+TEST(SchemaSoundness, BesideARefDraftsUpTo7IgnoreAllElse) {
+    const std::string one_of = R"("definitions": {"a": {"type": "integer"}, "b": {"type": "number", "minimum": 0}},
+        "oneOf": [{"$ref": "#/definitions/a"}, {"$ref": "#/definitions/b", "maximum": 10}])";
+    EXPECT_FALSE(accepts(json(of_draft(kDraft7, one_of)), "20")); // of both
+    EXPECT_TRUE(accepts(json(of_draft(kDraft7, one_of)), "20.5"));
+    EXPECT_TRUE(accepts(json(of_draft(kDraft7, one_of)), "-20"));
+    EXPECT_TRUE(accepts(json(of_draft(k2019, one_of)), "20"));
+    EXPECT_FALSE(accepts(json(of_draft(k2019, one_of)), "20.5"));
+
+    const std::string negated = R"("definitions": {"a": {"type": "number"}},
+        "not": {"$ref": "#/definitions/a", "type": "string"})";
+    EXPECT_FALSE(accepts(json(of_draft(kDraft4, negated)), "5"));
+    EXPECT_TRUE(accepts(json(of_draft(kDraft4, negated)), R"("5")"));
+
+    const std::string closed = R"("definitions": {"a": {"properties": {"x": {"$ref": "#/$defs/i"}}, "required": ["x"]}},
+        "$defs": {"i": {"type": "integer"}}, "$ref": "#/definitions/a", "additionalProperties": false)";
+    EXPECT_TRUE(accepts(json(of_draft(kDraft7, closed)), R"({"x":1})"));
+    EXPECT_FALSE(accepts(json(of_draft(kDraft7, closed)), R"({"x":"1"})"));
+    EXPECT_NE(refusal(json(of_draft(k2020, closed))).find("nothing matches"), std::string::npos);
+    // A property of the name is no reference.
+    const std::string property = R"("properties": {"$ref": {"type": "integer"}}, "required": ["$ref"])";
+    EXPECT_FALSE(accepts(json(of_draft(kDraft7, property)), R"({"$ref":"x"})"));
+}
+
+TEST(SchemaSoundness, ADraftHasNoKeywordsOfLaterOnes) {
+    struct Case {
+        std::string members;
+        const char *draft, *later; // that does not have the keyword; that has it
+        const char* text;          // valid by the keyword alone
+    };
+    for (const Case& c : {Case{R"("not": {"type": "array", "prefixItems": [{"type": "string"}]})", kDraft7, k2020, "[1]"},
+                          Case{R"("not": {"type": "array", "prefixItems": [{"type": "string"}]})", k2019, k2020, "[1]"},
+                          Case{R"("not": {"type": "integer", "const": 3})", kDraft4, kDraft7, "4"},
+                          Case{R"("type": "integer", "not": {"if": {"type": "integer"}, "then": {"minimum": 9}})",
+                               "http://json-schema.org/draft-06/schema#", kDraft7, "4"},
+                          Case{R"("not": {"type": "object", "dependentRequired": {"a": ["b"]}})", kDraft7, k2019,
+                               R"({"a":1})"}}) {
+        const bool valid_before = refusal(json(of_draft(c.draft, c.members))).empty() &&
+                                  accepts(json(of_draft(c.draft, c.members)), c.text);
+        EXPECT_FALSE(valid_before) << c.draft << c.members;
+        EXPECT_TRUE(accepts(json(of_draft(c.later, c.members)), c.text)) << c.later << c.members;
+    }
+    EXPECT_TRUE(accepts(json(of_draft(kDraft4, R"("type": "integer", "const": 3)")), "4"));
+    EXPECT_FALSE(accepts(json(R"({"type": "integer", "const": 3})"), "4"));
+}
+
 TEST(SchemaSoundness, RefusesNumbersThatWouldBeRounded) {
     for (const char* number : {"18446744073709551617", "-9223372036854775809", "0.12345678901234567891", "1e-400",
                                "123456789012345678901234567890.5", "1.00000000000000000001"}) {
