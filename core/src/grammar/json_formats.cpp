@@ -14,7 +14,10 @@ const std::string kDate = "(" + kYear +
                           kLeapYear + "-02-29)";
 const std::string kTime =
     R"(([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9]))";
-const std::string kLabel = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
+// Of 2 or 3, of 4, of 5 to 63 characters, or one. Without hyphens in both places 3 and 4: such a label must be Punycode
+// or is none (RFC 5891, 4.2.3.1).
+const std::string kLabel = "[a-z0-9]([a-z0-9-]?[a-z0-9]|[a-z0-9-]{2}[a-z0-9]|"
+                           "[a-z0-9-]([a-z0-9][a-z0-9-]|-[a-z0-9])[a-z0-9-]{0,58}[a-z0-9])?";
 const std::string kByte = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
 const std::string kIpv4 = kByte + R"((\.)" + kByte + "){3}";
 const std::string kPointer = "(/([a-zA-Z0-9_.-]|~[01])*)*";
