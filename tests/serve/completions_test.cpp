@@ -216,7 +216,8 @@ TEST(Completions, FollowASchema) {
     body.erase("response_format");
     for (const Json& asked :
          {Json{{"structured_outputs", {{"choice", {"yes", "no"}}}}}, Json{{"guided_choice", {"yes", "no"}}},
-          Json{{"structured_outputs", {{"regex", "yes|no"}}}}}) {
+          Json{{"structured_outputs",
+                {{"regex", "yes|no"}, {"json", nullptr}, {"json_object", false}, {"disable_fallback", false}}}}}) {
         Json one = body;
         one.update(asked);
         const Json choice = shared().complete(one)["choices"][0];
@@ -302,6 +303,36 @@ TEST(Completions, RefuseByNameWhatIsWrong) {
          "response_format",
          "as structured_outputs does"},
         {{{"structured_outputs", {{"regex", "a"}, {"json", true}}}}, 400, "structured_outputs", "2 forms"},
+        {{{"structured_outputs", {{"regexp", "a"}}}},
+         400,
+         "structured_outputs.regexp",
+         "regexp: is unknown (did you mean 'regex'?), expected json, regex, choice"},
+        {{{"structured_outputs", Json::object()}},
+         400,
+         "structured_outputs",
+         "no form of the output, expected exactly one of json, regex, choice"},
+        {{{"structured_outputs", {{"disable_any_whitespace", true}}}}, 400, "structured_outputs", "exactly one of"},
+        {{{"structured_outputs", {{"json_object", false}, {"regex", nullptr}}}},
+         400,
+         "structured_outputs",
+         "exactly one of"},
+        {{{"structured_outputs", {{"choice", Json::array()}}}},
+         400,
+         "structured_outputs.choice",
+         "got an empty list, expected at least one text"},
+        {{{"guided_choice", Json::array()}}, 400, "guided_choice", "expected at least one text"},
+        {{{"structured_outputs", {{"json", true}, {"disable_additional_properties", true}}}},
+         400,
+         "structured_outputs.disable_additional_properties",
+         "not supported"},
+        {{{"structured_outputs", {{"json", true}, {"whitespace_pattern", " ?"}}}},
+         400,
+         "structured_outputs.whitespace_pattern",
+         "not supported"},
+        {{{"repetition_detection", {{"max_pattern", 30}}}},
+         400,
+         "repetition_detection.max_pattern",
+         "is unknown, expected max_pattern_size, min_pattern_size, min_count"},
         {{{"structured_outputs", {{"regex", "[a-z]+"}}}, {"allowed_token_ids", {0}}},
          400,
          "structured_outputs",

@@ -1,9 +1,11 @@
 #include "serve/fields.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/ordered_json.hpp"
 #include "base/printable.hpp"
+#include "base/suggest.hpp"
 
 namespace patchbay::serve {
 namespace {
@@ -37,6 +39,14 @@ const Json* Fields::object(std::string_view name) {
     if (!value || value->is_object()) return value;
     wrong_type(std::string(name), *value, "an object");
     return nullptr;
+}
+
+void Fields::expect_only(std::span<const std::string> names) {
+    std::string all;
+    for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+    for (const auto& [name, value] : object_.items())
+        if (!value.is_null() && std::ranges::find(names, name) == names.end())
+            return refuse(printable(name, 40), "is unknown" + did_you_mean(name, names) + ", expected " + all);
 }
 
 void Fields::take(const std::string& name, const Json& value, bool& out) {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -39,6 +40,8 @@ class Fields {
     }
     // A nested object; null: absent, or at fault.
     const Json* object(std::string_view name);
+    // Refuses a field of another name: for objects in which an unknown field is most likely a misspelt one.
+    void expect_only(std::span<const std::string> names);
 
     void refuse(std::string_view name, std::string text, StatusCode code = StatusCode::kInvalid);
     void keep(std::optional<Refusal> nested) { // of a nested object

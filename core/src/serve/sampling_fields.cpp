@@ -34,6 +34,8 @@ void read_structure(Fields& f, const std::string& prefix, StructuredOutputs& out
     }
     f.read(prefix + "regex", out.regex);
     f.read(prefix + "choice", out.choice);
+    if (f.has(prefix + "choice") && out.choice.empty())
+        f.refuse(prefix + "choice", "got an empty list, expected at least one text");
     f.read(prefix + "grammar", out.grammar);
     f.read(prefix + "json_object", out.json_object);
     if (const Json* tag = f.find(prefix + "structural_tag")) {
@@ -62,14 +64,28 @@ void read_response_format(Fields& f, const Json& format, std::optional<Structure
     f.keep(nested.refusal());
 }
 
+void read_structured_outputs(Fields& f, const Json& asked, StructuredOutputs& out) {
+    static const std::vector<std::string> names{
+        "json",        "regex",          "choice", "grammar", "structural_tag", "json_object", "disable_any_whitespace",
+        "disable_fallback" /* there is one way to do it */, "disable_additional_properties", "whitespace_pattern"};
+    Fields nested(asked, "structured_outputs.");
+    nested.expect_only(names);
+    read_structure(nested, "", out);
+    nested.read("disable_any_whitespace", out.disable_any_whitespace);
+    bool closed = false;
+    nested.read("disable_additional_properties", closed);
+    if (closed)
+        nested.refuse("disable_additional_properties", "true is not supported: say additionalProperties in the schema",
+                      StatusCode::kUnsupported);
+    if (nested.has("whitespace_pattern"))
+        nested.refuse("whitespace_pattern", "is not supported, expected disable_any_whitespace or neither",
+                      StatusCode::kUnsupported);
+    f.keep(nested.refusal());
+}
+
 void read_structures(Fields& f, std::optional<StructuredOutputs>& to) {
     std::optional<StructuredOutputs> out;
-    if (const Json* asked = f.object("structured_outputs")) {
-        Fields nested(*asked, "structured_outputs.");
-        read_structure(nested, "", out.emplace());
-        nested.read("disable_any_whitespace", out->disable_any_whitespace);
-        f.keep(nested.refusal());
-    }
+    if (const Json* asked = f.object("structured_outputs")) read_structured_outputs(f, *asked, out.emplace());
     for (const char* old : {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "guided_json_object",
                             "guided_structural_tag"})
         if (f.has(old)) { // vLLM's names of before
@@ -92,6 +108,9 @@ void read_structures(Fields& f, std::optional<StructuredOutputs>& to) {
     if (forms > 1)
         f.refuse("structured_outputs", "asks for " + std::to_string(forms) + " forms of the output, expected one");
     else if (forms == 1) to = std::move(out);
+    else if (f.has("structured_outputs"))
+        f.refuse("structured_outputs", "asks for no form of the output, expected exactly one of " +
+                                           std::string(StructuredOutputs::kForms));
 }
 
 // Reads parameters by the types of what they set.
@@ -117,6 +136,9 @@ class ParameterReader {
         const Json* const parts = fields_.object(name);
         if (!parts) return;
         Fields nested(*parts, name + std::string("."));
+        std::vector<std::string> names;
+        for (const engine::ParameterRow<V>& row : engine::rows_of<V>()) names.emplace_back(row.info.name);
+        nested.expect_only(names);
         ParameterReader(nested).read_all(out);
         fields_.keep(nested.refusal());
     }
