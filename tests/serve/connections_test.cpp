@@ -159,6 +159,7 @@ TEST(Connections, RefuseWhatIsNoRequestAndClose) {
         {"POST /tokenize HTTP/1.1\r\nContent-Length: 5000\r\n\r\n" + std::string(5000, 'x'), 413},
         {"POST /tokenize HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400},
         {"POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+        {"POST /tokenize HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\nGET /version HTTP/1.1\r\n\r\n", 501},
     };
     for (const Case& c : cases) {
         HttpClient client(server.port());

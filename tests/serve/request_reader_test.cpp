@@ -134,6 +134,31 @@ TEST_F(RequestReaders, RejectWhatIsTooLongOrNoRequestAndDiscardTheRest) {
     }
 }
 
+TEST_F(RequestReaders, RejectCodingsOfBodiesThatTheyDoNotKnow) {
+    const std::string post = "POST / HTTP/1.1\r\n", body = "\r\nGET /inside HTTP/1.1\r\n\r\n";
+    for (const std::string headers :
+         {"Transfer-Encoding: gzip\r\n", "Transfer-Encoding: gzip\r\nContent-Length: 25\r\n",
+          "Transfer-Encoding: gzip, chunked\r\n", "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
+          "Transfer-Encoding: chunked, chunked\r\n", "Transfer-Encoding: identity\r\n", "Transfer-Encoding:\r\n"}) {
+        RequestReader reader(100, 2000);
+        put(reader, post + headers + body);
+        const auto parsed = reader.parse();
+        ASSERT_TRUE(parsed.rejection) << headers;
+        EXPECT_EQ(parsed.rejection->status, 501u) << headers;
+        EXPECT_THAT(parsed.rejection->text, HasSubstr("is not supported, expected chunked"));
+        EXPECT_FALSE(reader.parse().request) << headers;
+    }
+    put(reader_, "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+    const auto old = reader_.parse();
+    ASSERT_TRUE(old.rejection);
+    EXPECT_EQ(old.rejection->status, 400u);
+    RequestReader reader(100, 2000);
+    put(reader, post + "transfer-encoding:  CHUNKED \r\n\r\n2\r\nhi\r\n0\r\n\r\n");
+    const auto known = reader.parse();
+    ASSERT_TRUE(known.request);
+    EXPECT_EQ(known.request->request.body, "hi");
+}
+
 TEST_F(RequestReaders, AreFullWhereMuchWasReadAhead) {
     come("GET /1 HTTP/1.1\r\n\r\n");
     EXPECT_FALSE(reader_.is_full());

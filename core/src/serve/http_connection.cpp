@@ -107,8 +107,10 @@ void Connection::begin_exchange(ParsedRequest request) {
 }
 
 void Connection::refuse(const RequestReader::Rejection& rejection) {
-    if (set_->options.on_rejection) set_->options.on_rejection(rejection.status == 400 ? "malformed" : "too_large");
-    HttpResponse response = error_reply(fail(StatusCode::kInvalid, rejection.text));
+    const bool too_large = rejection.status == 413 || rejection.status == 431, unsupported = rejection.status == 501;
+    if (set_->options.on_rejection) set_->options.on_rejection(too_large ? "too_large" : "malformed");
+    HttpResponse response =
+        error_reply(fail(unsupported ? StatusCode::kUnsupported : StatusCode::kInvalid, rejection.text));
     response.status = rejection.status;
     keep_alive_ = false;
     sender_.send(whole_answer(response, Ending::kClose));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/beast/core/string.hpp>
 #include <cctype>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -15,7 +16,9 @@ namespace http = boost::beast::http;
 
 constexpr size_t kMaxPipelinedBytes = 256u << 10; // read ahead while a request is answered
 
-ParsedRequest parsed_request(http::request<http::string_body> message) {
+using Message = http::request<http::string_body>;
+
+ParsedRequest without_body(const Message& message) {
     ParsedRequest out;
     HttpRequest& request = out.request;
     request.method = std::string(message.method_string());
@@ -31,9 +34,14 @@ ParsedRequest parsed_request(http::request<http::string_body> message) {
         std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
         request.headers.emplace_back(std::move(name), std::string(field.value()));
     }
-    request.body = std::move(message.body());
     out.http_1_1 = message.version() >= 11;
     out.keep_alive = message.keep_alive();
+    return out;
+}
+
+ParsedRequest parsed_request(Message message) {
+    ParsedRequest out = without_body(message);
+    out.request.body = std::move(message.body());
     return out;
 }
 
@@ -54,6 +62,19 @@ void RequestReader::discard() {
     buffer_.consume(buffer_.size());
 }
 
+// Where a body ends is known only by a length or by chunks: of another coding the parser sees no body, and would read
+// its bytes as the next request.
+std::optional<RequestReader::Rejection> RequestReader::check_framing() const {
+    const auto [first, last] = parser_->get().equal_range(http::field::transfer_encoding);
+    if (first == last) return std::nullopt;
+    if (parser_->get().version() < 11)
+        return Rejection{400, "Transfer-Encoding in a request of HTTP/1.0, expected Content-Length"};
+    if (std::next(first) == last && boost::beast::iequals(first->value(), "chunked")) return std::nullopt;
+    std::string given;
+    for (auto at = first; at != last; ++at) given += (at == first ? "" : ", ") + std::string(at->value());
+    return Rejection{501, "Transfer-Encoding: " + printable(given, 60) + " is not supported, expected chunked"};
+}
+
 RequestReader::Outcome RequestReader::parse() {
     Outcome out;
     const auto reject = [&](unsigned status, std::string text) {
@@ -66,13 +87,17 @@ RequestReader::Outcome RequestReader::parse() {
             parser_->eager(true);
             parser_->header_limit(max_header_bytes_);
             parser_->body_limit(max_body_bytes_);
-            continue_found_ = false;
+            header_checked_ = false;
         }
         boost::system::error_code error;
         const size_t used = parser_->put(buffer_.data(), error);
         buffer_.consume(used);
         const bool needs_more = error == http::error::need_more;
-        if (error == http::error::body_limit) {
+        const bool has_header = parser_->is_header_done();
+        const bool first = has_header && !std::exchange(header_checked_, has_header);
+        if (const auto framing = first ? check_framing() : std::nullopt) {
+            reject(framing->status, framing->text);
+        } else if (error == http::error::body_limit) {
             reject(413, "the body has more than " + std::to_string(max_body_bytes_) + " bytes");
         } else if (error == http::error::header_limit) {
             reject(431, "the headers have more than " + std::to_string(max_header_bytes_) + " bytes");
@@ -83,12 +108,10 @@ RequestReader::Outcome RequestReader::parse() {
             parser_.reset();
             break;
         } else {
-            const bool expects = parser_->is_header_done() &&
-                                 boost::beast::iequals(parser_->get()[http::field::expect], "100-continue");
-            out.expects_continue = out.expects_continue || (expects && !continue_found_);
-            continue_found_ = continue_found_ || expects;
+            if (first)
+                out.expects_continue = boost::beast::iequals(parser_->get()[http::field::expect], "100-continue");
             // Of a chunk: its size and extensions, or the trailers after the last one, which no limit above sees.
-            if (needs_more && parser_->is_header_done() && buffer_.size() > max_header_bytes_)
+            if (needs_more && has_header && buffer_.size() > max_header_bytes_)
                 reject(431, "a chunk's head, or the trailers, have more than " + std::to_string(max_header_bytes_) +
                                 " bytes");
             if (needs_more || used == 0) break;

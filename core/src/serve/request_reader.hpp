@@ -47,13 +47,14 @@ class RequestReader { // one thread at a time
 
   private:
     using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
+    std::optional<Rejection> check_framing() const; // of the headers, which are there
 
     const uint64_t max_body_bytes_;
     const uint32_t max_header_bytes_;
     std::array<char, 16u << 10> incoming_; // the bytes of the next commit()
     boost::beast::flat_buffer buffer_;     // those that came and were not parsed
     std::optional<Parser> parser_; // of the request that has begun
-    bool continue_found_ = false;  // in that one
+    bool header_checked_ = false;  // in that one
     bool discarding_ = false;
 };
 
