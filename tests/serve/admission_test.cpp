@@ -46,6 +46,16 @@ TEST(Admission, ThatWasRefusedAsBusyLeavesTheKeyItsRequestsAtOnce) {
     EXPECT_TRUE(b.admission.admit(0).permit);
 }
 
+TEST(Admission, ThatWasRefusedAsBusyLeavesTheKeyItsAllowance) {
+    Bench b(1, {.requests_per_minute = 1});
+    auto other = b.admission.admit(1);
+    for (int i = 0; i < 5; ++i) EXPECT_STREQ(b.admission.admit(0).reason, "busy");
+    other.permit.reset();
+    EXPECT_TRUE(b.admission.admit(0).permit);
+    EXPECT_STREQ(b.admission.admit(0).reason, "key_limit");
+    EXPECT_TRUE(b.admission.admit(2).permit) << "and what its key refused holds nothing";
+}
+
 TEST(Admission, IsClosedOnceAndForAll) {
     Bench b(2);
     const auto before = b.admission.admit(0);

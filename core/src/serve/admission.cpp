@@ -11,15 +11,15 @@ Admission::Admission(uint32_t max_requests, KeyLimitOptions key_limits, std::fun
 Admission::Admitted Admission::admit(uint32_t key) {
     if (closed_)
         return {nullptr, fail(StatusCode::kUnavailable, "the server is draining, and takes no requests"), "draining"};
-    KeyLimits::Admitted of_key = key_limits_.admit(key);
-    if (!of_key.permit)
-        return {nullptr, fail(StatusCode::kExhausted, of_key.why), "key_limit", of_key.retry_after_s};
-    std::shared_ptr<void> of_all = permit();
+    std::shared_ptr<void> of_all = permit(); // first: what is refused for others takes nothing of the key's
     if (!of_all)
         return {nullptr,
                 fail(StatusCode::kExhausted,
                      std::to_string(max_requests_) + " requests are under way, no more fit now"),
                 "busy"};
+    KeyLimits::Admitted of_key = key_limits_.admit(key);
+    if (!of_key.permit)
+        return {nullptr, fail(StatusCode::kExhausted, of_key.why), "key_limit", of_key.retry_after_s};
     return {std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(std::move(of_key.permit),
                                                                                       std::move(of_all))};
 }
