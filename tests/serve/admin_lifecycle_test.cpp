@@ -27,6 +27,28 @@ TEST(AdminAddress, OnTcpNeedsItsToken) {
     EXPECT_EQ(engine.status()["state"], "running"); // none of them drained it
 }
 
+TEST(AdminAddress, OnTcpReadsNoBodyThatComesWithoutTheToken) {
+    AdminAddress address;
+    address.host = "127.0.0.1";
+    address.token = "0123456789abcdef";
+    const Controlled engine(Running::demo_model(), address);
+    const struct {
+        const char *line, *token;
+        int status;
+    } cases[] = {{"POST /swap", "0123456789abcdeg", 401},
+                 {"POST /no/such", "0123456789abcdef", 404},
+                 {"POST /status", "0123456789abcdef", 405}};
+    for (const auto& c : cases) {
+        HttpClient client(engine.address().port);
+        client.send(std::string(c.line) + " HTTP/1.1\r\nAuthorization: Bearer " + c.token +
+                    "\r\nExpect: 100-continue\r\nContent-Length: 10000\r\n\r\n{"); // no more comes
+        const Answer answer = client.read_answer();
+        EXPECT_EQ(answer.status, c.status) << c.line;
+        EXPECT_EQ(answer.headers.at("connection"), "close");
+        EXPECT_EQ(client.read_rest(), "");
+    }
+}
+
 TEST(AdminAddress, IsForItsUserAloneAndGoneWithTheServer) {
     fs::path socket;
     const TemporaryFolder folder;

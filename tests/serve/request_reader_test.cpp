@@ -159,6 +159,34 @@ TEST_F(RequestReaders, RejectCodingsOfBodiesThatTheyDoNotKnow) {
     EXPECT_EQ(known.request->request.body, "hi");
 }
 
+TEST_F(RequestReaders, AskBeforeTheyReadABody) {
+    size_t asked = 0;
+    const auto takes = [&](const HttpRequest& request) {
+        asked += 1;
+        return request.path == "/yes" && request.header("x-key") == "k";
+    };
+    for (const std::string last : {"Content-Length: 50", "Transfer-Encoding: chunked"}) {
+        const std::string rest = " HTTP/1.1\r\nX-Key: k\r\nExpect: 100-continue\r\n" + last + "\r\n\r\n";
+        RequestReader refuses(100, 2000, takes), takes_it(100, 2000, takes);
+        put(refuses, "POST /no" + rest);
+        const auto refused = refuses.parse();
+        ASSERT_TRUE(refused.request) << last;
+        EXPECT_EQ(refused.request->request.path, "/no");
+        EXPECT_FALSE(refused.request->keep_alive);
+        EXPECT_FALSE(refused.expects_continue);
+        EXPECT_TRUE(refuses.is_discarding());
+        put(takes_it, "POST /yes" + rest);
+        const auto taken = takes_it.parse();
+        EXPECT_FALSE(taken.request) << last;
+        EXPECT_TRUE(taken.expects_continue);
+    }
+    EXPECT_EQ(asked, 4u);
+    RequestReader whole(100, 2000, takes); // nothing is left to read
+    put(whole, "POST /no HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi");
+    EXPECT_TRUE(whole.parse().request->keep_alive);
+    EXPECT_EQ(asked, 4u);
+}
+
 TEST_F(RequestReaders, AreFullWhereMuchWasReadAhead) {
     come("GET /1 HTTP/1.1\r\n\r\n");
     EXPECT_FALSE(reader_.is_full());

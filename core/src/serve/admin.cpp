@@ -45,8 +45,9 @@ Result<std::unique_ptr<Admin>> Admin::start(AdminOptions options, Controlled con
     PB_TRY(host::Registry registry, options.find_plugins());
     std::unique_ptr<Admin> out(new Admin(std::move(options), std::move(controlled), std::move(registry)));
     const Routes& routes = out->routes_;
-    PB_TRY(out->http_, HttpServer::listen(http_options(out->options_.address),
-                                          [&routes](const auto& exchange) { routes.handle(exchange); }));
+    HttpOptions http = http_options(out->options_.address);
+    http.takes = [&routes](const HttpRequest& request) { return routes.takes(request); };
+    PB_TRY(out->http_, HttpServer::listen(http, [&routes](const auto& exchange) { routes.handle(exchange); }));
     PB_CHECK(out->watch_folders());
     out->http_->run();
     return out;

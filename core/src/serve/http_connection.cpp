@@ -15,7 +15,7 @@ constexpr uint32_t kLingerSeconds = 2; // for a client that has its last answer,
 
 Connection::Connection(Socket socket, std::shared_ptr<ConnectionSet> set)
     : socket_(std::move(socket)), set_(std::move(set)),
-      requests_(set_->options.max_body_bytes, set_->options.max_header_bytes),
+      requests_(set_->options.max_body_bytes, set_->options.max_header_bytes, set_->options.takes),
       sender_(socket_, {.hold = [this] { return shared_from_this(); },
                         .on_sending = [this] { on_sending(); },
                         .on_sent = [this] { on_sent(); },

@@ -26,6 +26,9 @@ struct HttpOptions {
     uint32_t keep_alive_seconds = 75; // that a connection may be idle between two requests
     uint32_t read_seconds = 30;       // from a request's first byte to its last
     uint32_t write_seconds = 60;      // that a client may take nothing of what is sent to it
+    // Whether a request's body is to be read, by all that comes before it. If not, the handler gets the request without
+    // one, which it refuses, and the connection ends with the answer. [strand] Empty: all are read.
+    std::function<bool(const HttpRequest&)> takes;
     // Of what is answered without a handler: connections, too_large, malformed. [any thread] May be empty.
     std::function<void(const char* reason)> on_rejection;
 };

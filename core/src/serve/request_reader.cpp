@@ -108,6 +108,15 @@ RequestReader::Outcome RequestReader::parse() {
             parser_.reset();
             break;
         } else {
+            if (first && takes_) {
+                ParsedRequest head = without_body(parser_->get());
+                if (!takes_(head.request)) {
+                    head.keep_alive = false;
+                    discard();
+                    out.request = std::move(head);
+                    break;
+                }
+            }
             if (first)
                 out.expects_continue = boost::beast::iequals(parser_->get()[http::field::expect], "100-continue");
             // Of a chunk: its size and extensions, or the trailers after the last one, which no limit above sees.

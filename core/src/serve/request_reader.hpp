@@ -7,8 +7,10 @@
 #include <boost/beast/http/string_body.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "serve/http_message.hpp"
 
@@ -32,8 +34,10 @@ class RequestReader { // one thread at a time
         bool expects_continue = false;      // the client waits for "100 Continue" before it sends its body
     };
 
-    RequestReader(uint64_t max_body_bytes, uint32_t max_header_bytes)
-        : max_body_bytes_(max_body_bytes), max_header_bytes_(max_header_bytes) {}
+    // takes: asked with a request that has all but its body. If it takes none, that is the outcome, and the last one.
+    RequestReader(uint64_t max_body_bytes, uint32_t max_header_bytes,
+                  std::function<bool(const HttpRequest&)> takes = {})
+        : max_body_bytes_(max_body_bytes), max_header_bytes_(max_header_bytes), takes_(std::move(takes)) {}
 
     boost::asio::mutable_buffer prepare(); // where to put bytes, until commit(); others may be parsed meanwhile
     void commit(size_t bytes);             // so many were put there
@@ -51,6 +55,7 @@ class RequestReader { // one thread at a time
 
     const uint64_t max_body_bytes_;
     const uint32_t max_header_bytes_;
+    const std::function<bool(const HttpRequest&)> takes_; // empty: all
     std::array<char, 16u << 10> incoming_; // the bytes of the next commit()
     boost::beast::flat_buffer buffer_;     // those that came and were not parsed
     std::optional<Parser> parser_; // of the request that has begun

@@ -43,16 +43,27 @@ std::string_view Routes::name_of(std::string_view path) const {
     return "other";
 }
 
-void Routes::handle(const std::shared_ptr<Exchange>& exchange) const {
-    const HttpRequest& request = exchange->request();
-    std::string allowed;
+Routes::Found Routes::find(const HttpRequest& request) const {
+    Found out;
     for (const Route& route : all_) {
         if (!matches(route, request.path)) continue;
         if (request.method == route.method || (request.method == "HEAD" && std::string_view(route.method) == "GET"))
-            return dispatch(route, exchange);
-        allowed = route.method;
+            return {&route};
+        out.allowed = route.method;
     }
-    if (allowed.empty())
+    return out;
+}
+
+bool Routes::takes(const HttpRequest& request) const {
+    const Found found = find(request);
+    return found.route && is_open_to(*found.route, request);
+}
+
+void Routes::handle(const std::shared_ptr<Exchange>& exchange) const {
+    const HttpRequest& request = exchange->request();
+    const auto [route, allowed] = find(request);
+    if (route) return is_open_to(*route, request) ? route->answer(exchange) : refuse_without_key(exchange);
+    if (*allowed == '\0')
         return refuse(exchange, fail(StatusCode::kNotFound, "there is no " + printable(request.path)));
     HttpResponse reply = error_reply(
         fail(StatusCode::kInvalid, printable(request.method, 20) + " " + request.path + ", expected " + allowed));
@@ -61,16 +72,13 @@ void Routes::handle(const std::shared_ptr<Exchange>& exchange) const {
     answer(exchange, std::move(reply));
 }
 
-void Routes::dispatch(const Route& route, const std::shared_ptr<Exchange>& exchange) const {
-    if (!route.open && !keys_.find(exchange->request())) {
-        metrics_.on_rejection("unauthorised");
-        HttpResponse reply =
-            error_reply(fail(StatusCode::kInvalid, "no valid API key, expected 'Authorization: Bearer KEY'"));
-        reply.status = 401;
-        reply.headers.emplace_back("WWW-Authenticate", "Bearer");
-        return answer(exchange, std::move(reply));
-    }
-    route.answer(exchange);
+void Routes::refuse_without_key(const std::shared_ptr<Exchange>& exchange) const {
+    metrics_.on_rejection("unauthorised");
+    HttpResponse reply =
+        error_reply(fail(StatusCode::kInvalid, "no valid API key, expected 'Authorization: Bearer KEY'"));
+    reply.status = 401;
+    reply.headers.emplace_back("WWW-Authenticate", "Bearer");
+    answer(exchange, std::move(reply));
 }
 
 void Routes::answer(const std::shared_ptr<Exchange>& exchange, HttpResponse response) const {

@@ -36,6 +36,7 @@ class Routes { // [any thread]
 
     void add(std::vector<Route>); // before the first request
 
+    bool takes(const HttpRequest&) const; // whether handle() calls a route's function; its body is not looked at
     // Calls the route's function, or refuses: 404, 405, 401.
     void handle(const std::shared_ptr<Exchange>&) const;
     // Counted and sent.
@@ -45,8 +46,14 @@ class Routes { // [any thread]
     const ApiKeys& keys() const { return keys_; }
 
   private:
+    struct Found {
+        const Route* route = nullptr;
+        const char* allowed = ""; // null route: the method that its path has; empty: there is no such path
+    };
     static bool matches(const Route&, std::string_view path);
-    void dispatch(const Route&, const std::shared_ptr<Exchange>&) const;
+    Found find(const HttpRequest&) const;
+    bool is_open_to(const Route& route, const HttpRequest& request) const { return route.open || keys_.find(request); }
+    void refuse_without_key(const std::shared_ptr<Exchange>&) const;
 
     std::vector<Route> all_;
     const ApiKeys keys_;
