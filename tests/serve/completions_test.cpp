@@ -383,6 +383,8 @@ TEST(Routes, AnswerOperators) {
     EXPECT_EQ(models["data"][0]["id"], "demo");
     EXPECT_GT(models["data"][0]["max_model_len"].get<int>(), 100);
     EXPECT_EQ(Json::parse(get(port, "/v1/models/alias").body)["id"], "alias");
+    EXPECT_EQ(Json::parse(get(port, "/v1/models/%61l%69as").body)["id"], "alias");
+    EXPECT_THAT(get(port, "/v1/models/a%2Fb%2").body, HasSubstr("the model 'a/b%2' does not exist"));
     EXPECT_EQ(get(port, "/v1/models/x").status, 404);
     EXPECT_EQ(get(port, "/no/such").status, 404);
     const Answer wrong = get(port, "/v1/completions");

@@ -1,5 +1,6 @@
 #include "serve/client_routes.hpp"
 
+#include <charconv>
 #include <functional>
 
 #include "base/printable.hpp"
@@ -28,6 +29,23 @@ class ModelRoutes {
     const Routes& routes_;
 };
 
+// %2F and the like of a path as the bytes that they stand for; what is no such code stays as it is.
+std::string decoded(std::string_view path) {
+    std::string out;
+    for (size_t at = 0; at < path.size(); ++at) {
+        uint8_t byte = 0;
+        const bool coded = path[at] == '%' && at + 2 < path.size();
+        const char* const digits = path.data() + at + 1;
+        if (coded && std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2) {
+            out += static_cast<char>(byte);
+            at += 2;
+        } else {
+            out += path[at];
+        }
+    }
+    return out;
+}
+
 void ModelRoutes::models(const ExchangePtr& exchange) const {
     const auto serving = gate_.serving();
     const ServedModel& model = serving->model;
@@ -38,10 +56,11 @@ void ModelRoutes::models(const ExchangePtr& exchange) const {
     constexpr std::string_view kOne = "/v1/models/";
     const std::string_view path = exchange->request().path;
     if (path.starts_with(kOne)) {
+        const std::string asked = decoded(path.substr(kOne.size()));
         for (const std::string& name : model.names)
-            if (path.substr(kOne.size()) == name) return routes_.answer(exchange, {200, dumped(model_json(name))});
+            if (asked == name) return routes_.answer(exchange, {200, dumped(model_json(name))});
         return routes_.refuse(exchange,
-                              fail(StatusCode::kNotFound, "the model '" + printable(path.substr(kOne.size())) +
+                              fail(StatusCode::kNotFound, "the model '" + printable(asked) +
                                                       "' does not exist, expected '" + model.names.front() + "'"));
     }
     Json list = Json::array();
