@@ -38,7 +38,7 @@ unsigned http_status(StatusCode code) {
 std::string field_named_in(const std::string& text) {
     constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz_";
     const auto is_field = [](const std::string& word) {
-        constexpr std::string_view kOthers[] = {"prompt", "use_beam_search", "priority", "cache_salt"};
+        constexpr std::string_view kOthers[] = {"prompt", "use_beam_search", "priority", "cache_salt", "top_logprobs"};
         return std::ranges::find(kOthers, word) != std::end(kOthers) ||
                std::ranges::any_of(engine::rows_of<engine::SamplingParams>(), [&](const auto& row) {
                    return row.info.json != engine::InJson::kNo && row.info.name == word;
