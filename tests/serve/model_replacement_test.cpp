@@ -6,6 +6,7 @@
 #include <future>
 
 #include "base/json_file.hpp"
+#include "metrics/scrape.hpp"
 #include "serve/admin_client.hpp"
 #include "serve/admin_fixture.hpp"
 #include "serve/server_fixture.hpp"
@@ -49,7 +50,8 @@ config::EngineConfig small_engine_of(const std::string& path) {
 
 class Replaced : public ::testing::Test {
   protected:
-    explicit Replaced(uint32_t probation_steps = 2) : server(options(), small_engine(probation_steps)) {}
+    explicit Replaced(uint32_t probation_steps = 2, uint32_t max_requests = 4096)
+        : server(options(max_requests), small_engine(probation_steps)) {}
 
     AdminAddress address() const { return server.server->admin()->address(); }
     Json status() const { return Json::parse(ask_admin(address(), "GET", "/status", "")->body); }
@@ -84,8 +86,9 @@ class Replaced : public ::testing::Test {
     Running server;
 
   private:
-    ServerOptions options() const {
+    ServerOptions options(uint32_t max_requests) const {
         ServerOptions out;
+        out.max_requests = max_requests;
         AdminAddress at;
         at.socket = folder.path() / "admin.sock";
         out.admin = AdminOptions{at, find_plugins, small_engine()};
@@ -245,6 +248,35 @@ TEST_F(Replaced, WhereTheNewOneCannotBeHadTheOldOneGoesOn) {
     EXPECT_EQ(stream.rest(), expected);
     EXPECT_EQ(server.complete(greedy("The wolf", 60))["choices"][0]["token_ids"], expected);
     EXPECT_EQ(models(), std::vector<std::string>(2, engine::testing::repository("models/demo-draft")));
+}
+
+class ReplacedWithTwoPlaces : public Replaced {
+  protected:
+    ReplacedWithTwoPlaces() : Replaced(2, 2) {}
+    double sum(const char* name) const { return metrics::Scrape(get(server.port(), "/metrics").body).sum(name); }
+    double under_way() const { return sum("patchbay_http_requests_in_flight") - 1; } // without that question
+    double turned_away() const { return sum("patchbay_http_rejections_total"); }
+};
+
+TEST_F(ReplacedWithTwoPlaces, AClientThatLeavesWhileItWaitsLeavesItsPlace) {
+    auto runs = std::make_unique<Stream>(server.port(), long_stream());
+    runs->read_head();
+    auto swapped = swap(other.path());
+    ASSERT_EQ(state_when_loaded(swapped), "draining");
+    HttpClient next(server.port());
+    {
+        const HeldEngine held(server); // so that the request that runs does not end
+        HttpClient leaves(server.port());
+        leaves.post("/v1/completions", greedy("The owl", 5).dump());
+        wait_until("second request", [&] { return under_way() == 2; });
+        leaves.reset();
+        wait_until("end of it", [&] { return under_way() == 1; });
+        next.post("/v1/completions", greedy("The owl", 5).dump());
+        wait_until("next request", [&] { return under_way() == 2 || turned_away() > 0; });
+    }
+    runs.reset();
+    EXPECT_EQ(next.read_answer().status, 200);
+    EXPECT_EQ(swapped.get()["outcome"], "committed");
 }
 
 TEST_F(Replaced, AServerThatEndsMeanwhileAnswersTheRequestsThatWait) {

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdio>
 #include <ctime>
+#include <memory>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "serve/error_reply.hpp"
@@ -34,10 +36,17 @@ class TextRequests { // of all routes
 };
 
 void TextRequests::handle(const ExchangePtr& exchange, Read read, const char* id_prefix) {
-    std::shared_ptr<void> permit = admit(exchange);
-    if (!permit) return;
-    c_.gate.enter([this, exchange, read, id_prefix, permit = std::move(permit)](const ModelGate::Entered& entered) {
-        exchange->post([=, this] { read_and_submit(exchange, read, id_prefix, permit, entered); });
+    const auto waiting = std::make_shared<std::shared_ptr<void>>(admit(exchange)); // null: the client has gone [strand]
+    if (!*waiting) return;
+    exchange->set_callbacks(nullptr, [waiting] { waiting->reset(); });
+    const std::weak_ptr<Exchange> asked = exchange; // of a client that goes meanwhile nothing is left to wait
+    c_.gate.enter([this, asked, read, id_prefix, waiting](const ModelGate::Entered& entered) {
+        const ExchangePtr live = asked.lock();
+        if (!live) return;
+        live->post([=, this] {
+            if (auto permit = std::exchange(*waiting, nullptr))
+                read_and_submit(live, read, id_prefix, std::move(permit), entered);
+        });
     });
 }
 
