@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <fstream>
+#include <future>
 #include <mutex>
 
 #include "paths.hpp"
@@ -50,6 +51,26 @@ TEST(FolderWatch, ReportsAFileOnceItIsWhole) {
     std::ofstream(elsewhere.path() / "moved.so") << "all of it";
     fs::rename(elsewhere.path() / "moved.so", folder.path() / "moved.so");
     EXPECT_THAT(seen.wait_for("moved.so"), ::testing::ElementsAre("whole.so", "half.so", "moved.so"));
+}
+
+TEST(FolderWatch, EndsAfterTheFileThatItIsAbout) {
+    const TemporaryFolder folder;
+    Seen seen;
+    std::promise<void> all_there;
+    std::unique_ptr<FolderWatch> watch;
+    auto started = FolderWatch::start({folder.path()}, [&](const fs::path& file) {
+        if (file.filename() == "first.so") all_there.get_future().wait();
+        else watch->stop();
+        seen.add(file);
+    });
+    ASSERT_TRUE(started) << started.error();
+    watch = *std::move(started);
+    std::ofstream(folder.path() / "first.so") << "x";
+    for (const char* name : {"a.so", "b.so", "c.so"}) std::ofstream(folder.path() / name) << "x";
+    all_there.set_value();
+    seen.wait_for("a.so");
+    watch.reset();
+    EXPECT_THAT(seen.wait_for("a.so"), ::testing::ElementsAre("first.so", "a.so"));
 }
 
 TEST(FolderWatch, SaysWhichFolderCannotBeWatched) {

@@ -29,10 +29,14 @@ Result<std::unique_ptr<FolderWatch>> FolderWatch::start(const std::vector<std::f
     return out;
 }
 
-FolderWatch::~FolderWatch() {
+void FolderWatch::stop() {
     const uint64_t one = 1;
+    (void)!write(stop_, &one, sizeof one);
+}
+
+FolderWatch::~FolderWatch() {
     if (thread_.joinable()) {
-        (void)!write(stop_, &one, sizeof one);
+        stop();
         thread_.join();
     }
     for (const int fd : {inotify_, stop_})
@@ -48,10 +52,15 @@ void FolderWatch::loop() {
     }
 }
 
+bool FolderWatch::stops() const {
+    pollfd stop{stop_, POLLIN, 0};
+    return poll(&stop, 1, 0) > 0;
+}
+
 void FolderWatch::read() {
     alignas(inotify_event) char bytes[16 << 10];
     const ssize_t n = ::read(inotify_, bytes, sizeof bytes);
-    for (ssize_t at = 0; at < n;) {
+    for (ssize_t at = 0; at < n && !stops();) {
         inotify_event event;
         std::memcpy(&event, bytes + at, sizeof event);
         const auto folder = folders_.find(event.wd);

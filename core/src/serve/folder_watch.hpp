@@ -17,7 +17,8 @@ class FolderWatch {
     // on_file: on a thread of its own, one file after another. The failure: what the kernel refuses to watch, and why.
     static Result<std::unique_ptr<FolderWatch>> start(const std::vector<std::filesystem::path>& folders,
                                                       std::function<void(const std::filesystem::path&)> on_file);
-    ~FolderWatch(); // after the file that it is about
+    void stop();    // [any thread] no other file after the one that it is about; does not wait for that
+    ~FolderWatch(); // stops, and waits
     FolderWatch(const FolderWatch&) = delete;
     FolderWatch& operator=(const FolderWatch&) = delete;
 
@@ -25,6 +26,7 @@ class FolderWatch {
     explicit FolderWatch(std::function<void(const std::filesystem::path&)> on_file) : on_file_(std::move(on_file)) {}
     void loop();
     void read();
+    bool stops() const;
 
     const std::function<void(const std::filesystem::path&)> on_file_;
     std::map<int, std::filesystem::path> folders_; // by the watch's number
