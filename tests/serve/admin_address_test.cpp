@@ -1,5 +1,7 @@
 // Addresses: what is taken for one, token files, socket files of the living and the dead.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -103,6 +105,26 @@ TEST(SocketFiles, OfTheDeadAreReplacedAndOfTheLivingAreNot) {
         EXPECT_TRUE(is_live_socket(path)); // the first one's, still
     }
     EXPECT_FALSE(fs::exists(fs::symlink_status(path)));
+}
+
+TEST(SocketFiles, AreRefusedWhereAnotherKeepsTheFolderLocked) {
+    const TemporaryFolder folder;
+    const fs::path path = folder.path() / "a.sock";
+    const auto nothing = [] { return Result<>(); };
+    const auto bind = [&]() -> Result<> {
+        close(bound_socket(path));
+        return {};
+    };
+    const int other = open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ASSERT_EQ(flock(other, LOCK_EX), 0);
+    const auto refused = SocketFile::make(path, bind, nothing, VirtualClock());
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error(), "cannot listen on " + path.string() +
+                                   ": for 5 s another process has kept its folder locked (flock)");
+    EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
+    EXPECT_FALSE(fs::exists(path));
+    close(other);
+    EXPECT_TRUE(SocketFile::make(path, bind, nothing, VirtualClock()));
 }
 
 TEST(SocketFiles, TakeNothingElsesPlace) {

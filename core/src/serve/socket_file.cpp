@@ -17,10 +17,15 @@ namespace fs = std::filesystem;
 
 class FolderLock { // released with it, or with the process
   public:
-    explicit FolderLock(const fs::path& folder)
+    FolderLock(const fs::path& folder, Clock& clock)
         : fd_(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-        while (fd_ >= 0 && flock(fd_, LOCK_EX) != 0)
-            if (errno != EINTR) break;
+        const uint64_t limit_ns = clock.now_ns() + kMaxLockWaitSeconds * 1'000'000'000;
+        while (fd_ >= 0 && flock(fd_, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
+            const uint64_t now_ns = clock.now_ns();
+            taken_ = now_ns >= limit_ns;
+            if (taken_) break;
+            clock.wait_until_ns(now_ns + 20'000'000);
+        }
     }
     ~FolderLock() {
         if (fd_ >= 0) close(fd_);
@@ -28,9 +33,11 @@ class FolderLock { // released with it, or with the process
     FolderLock(const FolderLock&) = delete;
     FolderLock& operator=(const FolderLock&) = delete;
     bool there() const { return fd_ >= 0; }
+    bool taken() const { return taken_; } // by another one, which may be any user who may read the folder
 
   private:
     const int fd_;
+    bool taken_ = false;
 };
 
 // Refused where something is there that may not be taken away.
@@ -60,7 +67,9 @@ bool is_live_socket(const fs::path& path) {
 }
 
 void remove_dead_sockets(const fs::path& folder) {
-    const FolderLock lock(folder); // else a new one that does not listen yet would look dead
+    RealClock clock;
+    const FolderLock lock(folder, clock); // else a new one that does not listen yet would look dead
+    if (lock.taken()) return;
     std::error_code error;
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
         if (at->path().extension() == ".sock" && !is_live_socket(at->path())) unlink(at->path().c_str());
@@ -70,15 +79,19 @@ SocketFile::SocketFile(fs::path path, dev_t device, ino_t inode)
     : path_(std::move(path)), device_(device), inode_(inode) {}
 
 Result<std::unique_ptr<SocketFile>> SocketFile::make(const fs::path& path, const std::function<Result<>()>& bind,
-                                                     const std::function<Result<>()>& listen) {
+                                                     const std::function<Result<>()>& listen, Clock&& clock) {
     if (path.native().size() >= kMaxSocketPath)
         return fail(StatusCode::kInvalid, "a Unix socket's path has at most " + std::to_string(kMaxSocketPath - 1) +
                                               " bytes, got " + std::to_string(path.native().size()) + ": " +
                                               path.string());
-    const FolderLock lock(path.parent_path());
+    const FolderLock lock(path.parent_path(), clock);
     if (!lock.there())
         return fail(StatusCode::kInvalid,
                     "cannot listen on " + path.string() + ": its folder: " + std::strerror(errno));
+    if (lock.taken())
+        return fail(StatusCode::kUnavailable, "cannot listen on " + path.string() + ": for " +
+                                                  std::to_string(kMaxLockWaitSeconds) +
+                                                  " s another process has kept its folder locked (flock)");
     PB_CHECK(make_room(path));
     PB_CHECK(bind());
     struct stat info {};

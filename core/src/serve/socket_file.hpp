@@ -7,9 +7,12 @@
 #include <functional>
 #include <memory>
 
+#include "base/clock.hpp"
 #include "base/result.hpp"
 
 namespace patchbay::serve {
+
+inline constexpr uint64_t kMaxLockWaitSeconds = 5;
 
 // Whether a process listens there.
 bool is_live_socket(const std::filesystem::path&);
@@ -22,8 +25,9 @@ class SocketFile {
   public:
     // `bind` makes the file, `listen` lets clients in: between them it gets its permissions, 0600. One process at a
     // time does this in a folder, so none takes another's new socket for one that is left over.
+    // Where another one has locked the folder for kMaxLockWaitSeconds, it is refused.
     static Result<std::unique_ptr<SocketFile>> make(const std::filesystem::path&, const std::function<Result<>()>& bind,
-                                                    const std::function<Result<>()>& listen);
+                                                    const std::function<Result<>()>& listen, Clock&& = RealClock());
     ~SocketFile(); // removes the file, if it is the one that was made
 
   private:
