@@ -31,6 +31,29 @@ TEST(Keys, AreNeededForAllButWhatOperatorsAsk) {
         EXPECT_EQ(get(server.port(), path).status, 200);
 }
 
+TEST(Keys, AreAskedForBeforeABodyIsRead) {
+    ServerOptions options;
+    options.api_keys = {"one"};
+    const Running server(options);
+    const struct {
+        const char *line, *key;
+        int status;
+    } cases[] = {{"POST /v1/completions", "two", 401},
+                 {"POST /no/such", "one", 404},
+                 {"PUT /v1/completions", "one", 405}};
+    for (const auto& c : cases) {
+        HttpClient client(server.port());
+        client.send(std::string(c.line) + " HTTP/1.1\r\nAuthorization: Bearer " + c.key +
+                    "\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n{"); // no more comes
+        const Answer answer = client.read_answer();
+        EXPECT_EQ(answer.status, c.status) << c.line;
+        EXPECT_EQ(answer.headers.at("connection"), "close");
+        EXPECT_EQ(client.read_rest(), "");
+    }
+    EXPECT_THAT(get(server.port(), "/metrics").body,
+                HasSubstr("patchbay_http_requests_total{route=\"/v1/completions\",status=\"401\"} 1"));
+}
+
 TEST(Metrics, BearTheNamesOfVllmWhereThatIsAsked) {
     ServerOptions options;
     options.vllm_metrics = true;

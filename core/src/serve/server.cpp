@@ -46,6 +46,7 @@ Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, std:
     std::unique_ptr<Server> out(new Server(options, std::move(engine), std::move(model), metrics));
     const Routes& routes = out->routes_;
     HttpOptions http = options.http;
+    http.takes = [&routes](const HttpRequest& request) { return routes.takes(request); };
     http.on_rejection = [&all = out->metrics_](const char* reason) { all.on_rejection(reason); };
     PB_TRY(out->http_, HttpServer::listen(http, [&routes](const auto& exchange) { routes.handle(exchange); }));
     out->http_->run();
