@@ -79,10 +79,16 @@ TEST(Lifecycle, PagesThatADraftModelStillWantsStayWithASequenceThatEndsInAStep) 
 
 TEST(Lifecycle, TheFirstOfARequestReleasesThoseThatItHeldInTheirOrder) {
     Bench b;
-    const auto all = b.add_siblings(3, 6);
+    const auto all = b.add_siblings(3, 6), later = b.add_siblings(2, 6);
     Sequence& other = b.wait(4);
     b.lifecycle.release_siblings(*all[0]);
-    EXPECT_THAT(b.waiting(), ElementsAre(all[1]->id, all[2]->id, all[0]->id, other.id));
+    b.lifecycle.release_siblings(*later[0]);
+    EXPECT_THAT(b.waiting(), ElementsAre(all[0]->id, later[0]->id, other.id));
+    b.lifecycle.admit_released();
+    EXPECT_THAT(b.waiting(),
+                ElementsAre(all[1]->id, all[2]->id, later[1]->id, all[0]->id, later[0]->id, other.id));
+    b.lifecycle.admit_released(); // of none
+    EXPECT_EQ(b.waiting().size(), 6u);
 }
 
 TEST(Lifecycle, AnAbortBetweenStepsEndsEachOutputOfTheRequestAtOnce) {
