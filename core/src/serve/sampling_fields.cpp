@@ -109,7 +109,7 @@ void read_structures(Fields& f, std::optional<StructuredOutputs>& to) {
         f.refuse("structured_outputs", "asks for " + std::to_string(forms) + " forms of the output, expected one");
     else if (forms == 1) to = std::move(out);
     else if (f.has("structured_outputs"))
-        f.refuse("structured_outputs", "asks for no form of the output, expected exactly one of " +
+        f.refuse("structured_outputs", "has no form of the output, expected exactly one of " +
                                            std::string(StructuredOutputs::kForms));
 }
 
