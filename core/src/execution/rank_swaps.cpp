@@ -32,6 +32,7 @@ Result<> RankSwaps::perform(std::string_view message) {
     switch (swap.verb) {
         case RankSwap::Verb::kPrepare: {
             const std::lock_guard lock(mutex_);
+            if (swap.slot == RankSwap::Slot::kModel) loading_.insert(swap.candidate);
             to_prepare_.push_back(std::move(swap));
             changed_.notify_one();
             return {};
@@ -90,15 +91,26 @@ Result<> RankSwaps::prepare_attention(const RankSwap& swap) {
 }
 
 Result<> RankSwaps::prepare_model(const RankSwap& swap) {
-    const auto between_steps = [this](const std::function<void()>& f) {
+    auto loaded = load(swap, [&](const std::function<void()>& f) {
         const std::lock_guard held(device_);
         {
             const std::lock_guard lock(mutex_);
-            if (stopping_) return false;
+            if (stopping_ || dropped_.contains(swap.candidate)) return false;
         }
         f();
         return true;
-    };
+    });
+    const std::lock_guard held(device_);
+    const std::lock_guard lock(mutex_);
+    loading_.erase(swap.candidate);
+    const bool dropped = dropped_.erase(swap.candidate) > 0;
+    if (!loaded) return loaded.failure();
+    if (dropped) p_.runner.model_swap().release(*loaded->weights);
+    else models_[swap.candidate] = *std::move(loaded);
+    return {};
+}
+
+Result<RankSwaps::Model> RankSwaps::load(const RankSwap& swap, const runner::BetweenSteps& between_steps) {
     config::EngineConfig wanted = with_weights(p_.config, swap.weights);
     wanted.model.plugin = swap.plugin;
     PB_TRY(const ModelChoice choice, choose_model(wanted, p_.registry, Numbers::kSome));
@@ -108,9 +120,7 @@ Result<> RankSwaps::prepare_model(const RankSwap& swap) {
     PB_TRY(auto made, make(swap, "model"));
     const runner::ModelSwap& models = p_.runner.model_swap();
     PB_TRY(auto loaded, models.load_beside(*made, choice.config, choice.source, choice.weights, between_steps));
-    const std::lock_guard lock(mutex_);
-    models_[swap.candidate] = {std::move(made), std::move(loaded)};
-    return {};
+    return Model{std::move(made), std::move(loaded)};
 }
 
 Result<> RankSwaps::use(const RankSwap& swap) {
@@ -146,6 +156,10 @@ void RankSwaps::drop(const RankSwap& swap) {
     const std::lock_guard lock(mutex_);
     if (swap.slot == RankSwap::Slot::kAttention) {
         if (swap.candidate != current_attention_) attentions_.erase(swap.candidate);
+        return;
+    }
+    if (loading_.contains(swap.candidate)) {
+        dropped_.insert(swap.candidate);
         return;
     }
     const auto at = models_.find(swap.candidate);

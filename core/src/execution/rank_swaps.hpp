@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -45,6 +46,7 @@ class RankSwaps {
     Result<std::unique_ptr<host::Component>> make(const parallel::RankSwap&, const char* kind) const;
     Result<> prepare_attention(const parallel::RankSwap&);
     Result<> prepare_model(const parallel::RankSwap&);
+    Result<Model> load(const parallel::RankSwap&, const runner::BetweenSteps&);
     Result<> use(const parallel::RankSwap&);
     Result<> use_attention(uint64_t candidate);
     Result<> use_model(uint64_t candidate);
@@ -62,6 +64,7 @@ class RankSwaps {
     std::map<uint64_t, Model> models_;
     std::condition_variable changed_;
     std::deque<parallel::RankSwap> to_prepare_;
+    std::set<uint64_t> loading_, dropped_; // models on their way; those of them that rank 0 has given up
     bool stopping_ = false;
     std::thread thread_;
 };

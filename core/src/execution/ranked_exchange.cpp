@@ -95,15 +95,19 @@ Result<std::unique_ptr<runner::LoadedWeights>> RankedModel::load(const host::Com
     swap.weights = files.path;
     swap.identity = files.identity;
     PB_TRY(const uint64_t order, group_.order(std::move(swap)));
+    const auto drop = [&] {
+        (void)group_.order(message(RankSwap::Slot::kModel, RankSwap::Verb::kDrop, candidate));
+    };
     auto ours = LocalModel::load(c, choice, files, run);
+    if (!ours) drop(); // the others then load no further
     const Result<> theirs = group_.done(order);
-    if (ours && theirs) {
+    if (!ours) return ours;
+    if (theirs) {
         const std::lock_guard lock(mutex_);
         numbers_[ours->get()] = candidate;
         return ours;
     }
-    (void)group_.order(message(RankSwap::Slot::kModel, RankSwap::Verb::kDrop, candidate));
-    if (!ours) return ours;
+    drop();
     run([&] { LocalModel::release(**ours); });
     return theirs.failure();
 }

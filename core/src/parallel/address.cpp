@@ -91,6 +91,11 @@ Result<Socket> listen_at(const Endpoint& at) {
     return fail(code_of_listen(why), "cannot listen at " + text_of(at) + ": " + std::strerror(why));
 }
 
+void send_at_once(int socket) {
+    const int on = 1;
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
 Result<Socket> connect_to(const Endpoint& to, uint64_t timeout_ns) {
     constexpr uint64_t kPause = 50 * kMillisecond;
     RealClock clock;
@@ -104,8 +109,7 @@ Result<Socket> connect_to(const Endpoint& to, uint64_t timeout_ns) {
             Socket socket = socket_for(*a);
             why = connect_within(socket, *a, deadline - now);
             if (!why.empty()) continue;
-            const int on = 1;
-            setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+            send_at_once(socket.get());
             return socket;
         }
         if (clock.now_ns() + kPause >= deadline)

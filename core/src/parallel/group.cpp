@@ -8,7 +8,7 @@
 namespace patchbay::parallel {
 
 std::string device_key(uint64_t connection, const char* key) {
-    return connection == 0 ? key : "connection " + std::to_string(connection) + "/" + key;
+    return "connection " + std::to_string(connection) + "/" + key;
 }
 
 pb_status Group::set(void* self, const char* key, const void* value, uint64_t bytes) {
@@ -94,6 +94,7 @@ Result<> Group::broadcast(const std::vector<runner::BatchRow>& rows, std::span<c
 }
 
 Result<> Group::reconnect(Failure& fault, const std::function<Result<>()>& device) {
+    hub_->forget(device_key(connection_, ""));
     ByteWriter out;
     out.put(++connection_);
     PB_TRY(const auto theirs, hub_->reconnect(out.bytes()));

@@ -18,7 +18,7 @@ namespace patchbay::parallel {
 // Where the store has a rank's answer to a RankSwap.
 std::string swap_key(uint64_t number, uint32_t rank);
 
-// Where the devices' keys are in the store: of the first connection, 0, as they are named.
+// Where the devices' keys are in the store.
 std::string device_key(uint64_t connection, const char* key);
 
 struct Broadcast { // of one step

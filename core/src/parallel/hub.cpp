@@ -190,4 +190,9 @@ Result<std::string> Hub::take(const std::string& key) {
     return state_->store.take(key);
 }
 
+void Hub::forget(std::string_view prefix) {
+    const std::lock_guard lock(state_->mutex);
+    state_->store.forget(prefix);
+}
+
 }  // namespace patchbay::parallel

@@ -53,6 +53,7 @@ class Hub {
     Result<> set(const std::string& key, std::string value);
     Result<std::string> get(const std::string& key);
     Result<std::string> take(const std::string& key); // the same, and it is gone
+    void forget(std::string_view prefix);             // all keys that begin so
 
     Result<> check() const; // that the ranks can continue
     // Why the ranks cannot continue. Waits for the cause of a fault of this rank, which is the answer if there is none.

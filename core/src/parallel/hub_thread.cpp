@@ -174,7 +174,7 @@ Result<> HubThread::join(Peer& p, const Message& m) {
 void HubThread::look_for_the_dead(uint64_t now) {
     for (const auto& p : s_.peers.all()) {
         int status = 0;
-        if (!p->child || waitpid(p->child, &status, WNOHANG) != p->child) continue;
+        if (!p->child || waitpid(p->child, &status, WNOHANG) == 0) continue; // < 0: someone else has waited for it
         p->child = 0;
         if (stopping_) continue;
         if (s_.failure.ended(WIFEXITED(status), now)) suspect(*p, Sign::kEnded, 0, fail(how_it_ended(status)));

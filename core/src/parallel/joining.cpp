@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/refusals.hpp"
+#include "parallel/address.hpp"
 
 namespace patchbay::parallel {
 namespace {
@@ -27,6 +28,7 @@ void Joining::accept_all(uint64_t now, const Hear& hear) {
     for (size_t i = 0; i < kAtOnce && listener_.get() >= 0 && !peers_.all_joined(); ++i) {
         Socket socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
         if (socket.get() < 0) return;
+        send_at_once(socket.get());
         Peer& peer = peers_.add(std::move(socket));
         peer.connection.take_at_most(kMaxHello);
         peer.since_ns = now;

@@ -6,7 +6,10 @@
 namespace patchbay::parallel {
 namespace {
 
-constexpr size_t kMaxKey = 128, kMaxValue = 64 << 10, kMaxValues = 4096, kMaxQuestions = 1024;
+constexpr size_t kMaxKey = 128, kMaxValue = 64 << 10, kMaxQuestions = 1024;
+
+// Devices store an address for each pair of ranks.
+size_t max_values(size_t ranks) { return 4096 + 4 * ranks * ranks; }
 
 void answer(Peer& p, uint64_t number, const std::string* value) {
     ByteWriter out;
@@ -33,11 +36,15 @@ void RankStore::set(const std::string& key, std::string value) {
         });
 }
 
+void RankStore::forget(std::string_view prefix) {
+    std::erase_if(values_, [&](const auto& value) { return value.first.starts_with(prefix); });
+}
+
 Result<> RankStore::on_set(std::string_view message, bool open) {
     ByteReader in(message);
     const std::string key = in.text(), value = in.text();
     PB_CHECK(in.done("what it stores"));
-    if (key.size() > kMaxKey || value.size() > kMaxValue || values_.size() >= kMaxValues)
+    if (key.size() > kMaxKey || value.size() > kMaxValue || values_.size() >= max_values(peers_.size()))
         return invalid("stores too much");
     if (open) set(key, value);
     return {};

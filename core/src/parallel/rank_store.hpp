@@ -20,6 +20,8 @@ class RankStore {
     const std::string& get(const std::string& key) const { return values_.at(key); }
     std::string take(const std::string& key) { return std::move(values_.extract(key).mapped()); }
 
+    void forget(std::string_view prefix); // all keys that begin so
+
     // Messages of a rank. open: during a session; else it stores nothing, and answers that there is no value.
     Result<> on_set(std::string_view message, bool open);
     Result<> on_get(Peer&, std::string_view message, bool open);

@@ -12,6 +12,8 @@ AttentionBinding::~AttentionBinding() {
 }
 
 Result<> AttentionBinding::bind(std::span<const GroupAttention> all) {
+    auto info = sized<pb_device_info>();
+    PB_CHECK(device_.checked<&pb_device::info>(&info)); // the device is then this thread's, which plugins for it ask
     for (const auto& [spec, group] : all) {
         pb_attention_layout layout = sized<pb_attention_layout>();
         PB_CHECK(host::checked<&pb_attention::describe>(attention_, &spec, &layout));

@@ -20,9 +20,8 @@ ModelRunner::~ModelRunner() {
 Result<> ModelRunner::reconnect() {
     const host::Device& device = device_->plugin;
     host::call<&pb_device_collectives::disconnect>(*device.component);
-    PB_CHECK(device.checked<&pb_device_collectives::connect>(&ranks_->wire()));
-    passes_.graphs().renew(); // which exchange over the old connection
-    return {};
+    passes_.graphs().renew(); // they exchange over the old connection, which NCCL ends when none is left
+    return device.checked<&pb_device_collectives::connect>(&ranks_->wire());
 }
 
 }  // namespace patchbay::runner

@@ -109,6 +109,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     patchbay::cli::hold_closed_streams();
+    std::signal(SIGCHLD, SIG_DFL); // a parent may have had it ignored, and then no child can be waited for
     std::signal(SIGXFSZ, SIG_IGN); // a write beyond the limit then fails, and is reported as any other
     patchbay::report_crashes();
     patchbay::cli::log_to_stderr();

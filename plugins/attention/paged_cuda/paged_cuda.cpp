@@ -35,14 +35,6 @@ class PlanCopies {
             check_cuda(cudaEventCreateWithFlags(&slot.free, cudaEventDisableTiming), "an event");
         }
     }
-    ~PlanCopies() {
-        for (const Slot& slot : slots_) {
-            if (slot.free) cudaEventDestroy(slot.free);
-            if (slot.memory) cudaFreeHost(slot.memory);
-        }
-    }
-    PlanCopies(const PlanCopies&) = delete;
-    PlanCopies& operator=(const PlanCopies&) = delete;
 
     void copy(const cuda::AttentionPlan& plan, const cuda::AttentionLayout& layout, uint8_t* to, cudaStream_t stream) {
         const Slot& slot = slots_[next_];
@@ -66,6 +58,13 @@ class PlanCopies {
     struct Slot {
         uint8_t* memory = nullptr;
         cudaEvent_t free = nullptr;
+        Slot() = default;
+        ~Slot() {
+            if (free) cudaEventDestroy(free);
+            if (memory) cudaFreeHost(memory);
+        }
+        Slot(const Slot&) = delete;
+        Slot& operator=(const Slot&) = delete;
     };
     std::array<Slot, 3> slots_;
     size_t next_ = 0;

@@ -92,16 +92,16 @@ class Mesh : public gloo::Context {
         for (int r = 0; r < size && !aborted; ++r)
             if (r != rank) getPair(r)->connect(store.get(key(r, rank)));
     }
-    void close() { // [any] ends waits for a connection
-        for (int r = 0; r < size; ++r)
-            if (r != rank) getPair(r)->close();
+    void close() { // [any] ends waits for a connection; of pairs that were not made: nothing
+        for (int r = 0; transportContext_ && r < size; ++r)
+            if (const auto& pair = getPair(r); r != rank && pair) pair->close();
     }
 };
 
 }  // namespace
 
 struct Communicator::Links {
-    std::shared_ptr<Mesh> context; // with all its pairs, from the constructor on
+    std::shared_ptr<Mesh> context; // with all its pairs, once it is constructed
     std::mutex mutex; // guards what abort() uses: the buffers
     std::atomic<bool> connected{false}, aborted{false};
     std::vector<float> values; // (size, count): each rank's share of the exchange

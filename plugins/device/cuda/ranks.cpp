@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -54,6 +55,21 @@ struct Ranks::Links {
     bool in_use = false;
     std::mutex mutex; // of both
     std::condition_variable changed; // the communicator was given up
+    std::thread ending;
+
+    ~Links() {
+        if (ending.joinable()) ending.join();
+    }
+
+    // Once. Kernels that wait for another rank end at once. NCCL then waits until no graph has captured an exchange;
+    // the thread that steps frees those later, so the caller does not wait with it.
+    void end(ncclComm_t gone) noexcept {
+        try {
+            ending = std::thread([gone] { ncclCommAbort(gone); });
+        } catch (const std::system_error&) { // no thread is to be had
+            ncclCommAbort(gone);
+        }
+    }
 };
 
 namespace {
@@ -79,7 +95,7 @@ void Ranks::work(F&& f) {
                 ranks.links_->in_use = false;
                 if (ranks.aborted_) gone = std::exchange(ranks.links_->all, nullptr);
             }
-            if (gone) ncclCommAbort(gone);
+            if (gone) ranks.links_->end(gone);
         }
     } const use(*this);
     f(links_->all);
@@ -162,7 +178,7 @@ void Ranks::abort() noexcept {
         if (!links_->in_use) gone = std::exchange(links_->all, nullptr);
     }
     links_->changed.notify_all();
-    if (gone) ncclCommAbort(gone); // kernels that wait for another rank end
+    if (gone) links_->end(gone);
 }
 
 }  // namespace patchbay

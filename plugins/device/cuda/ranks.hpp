@@ -17,7 +17,7 @@ class Ranks {
     // Waits for the others, at most as long as the group says, or until `given_up`, which outlives this. Throws Error:
     // PB_UNSUPPORTED where this plugin was built without NCCL, or GPUs are too few.
     Ranks(const pb_group&, cudaStream_t, const std::atomic<bool>& given_up);
-    ~Ranks();
+    ~Ranks(); // graphs that have captured an exchange are freed before
     Ranks(const Ranks&) = delete;
     Ranks& operator=(const Ranks&) = delete;
 

@@ -16,13 +16,6 @@ Staging::Staging(cudaStream_t stream) : stream_(stream) {
     }
 }
 
-Staging::~Staging() {
-    for (const Slot& slot : slots_) {
-        if (slot.free) cudaEventDestroy(slot.free);
-        if (slot.memory) cudaFreeHost(slot.memory);
-    }
-}
-
 Staging::Slot& Staging::next() {
     Slot& slot = slots_[next_];
     next_ = (next_ + 1) % slots_.size();

@@ -11,9 +11,6 @@ namespace patchbay {
 class Staging {
   public:
     explicit Staging(cudaStream_t); // throws Error
-    ~Staging();
-    Staging(const Staging&) = delete;
-    Staging& operator=(const Staging&) = delete;
 
     void upload(void* to, const void* from, uint64_t bytes);   // in order with the stream
     void download(void* to, const void* from, uint64_t bytes); // likewise; done on return
@@ -23,6 +20,13 @@ class Staging {
     struct Slot {
         uint8_t* memory = nullptr;
         cudaEvent_t free = nullptr; // the copy that used it last is done
+        Slot() = default;
+        ~Slot() {
+            if (free) cudaEventDestroy(free);
+            if (memory) cudaFreeHost(memory);
+        }
+        Slot(const Slot&) = delete;
+        Slot& operator=(const Slot&) = delete;
     };
     Slot& next(); // waits until it is free
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -58,6 +59,10 @@ class OtherRank {
     void refuse_swaps(std::string why) { // empty: it does not
         const std::lock_guard lock(mutex_);
         swap_fault_ = std::move(why);
+    }
+    void load_until_dropped() { // a model's weights
+        const std::lock_guard lock(mutex_);
+        never_loads_ = true;
     }
     // ---- what it got; of messages that it need not answer: once a later one was answered
     struct Step {
@@ -117,13 +122,23 @@ class OtherRank {
     void swap(const std::string& message) {
         const auto got = parallel::read_swap(message);
         if (!got) return;
+        using Slot = parallel::RankSwap::Slot;
+        using Verb = parallel::RankSwap::Verb;
         std::string answer;
         {
             const std::lock_guard lock(mutex_);
             swaps_.push_back(*got);
+            if (never_loads_ && got->slot == Slot::kModel && got->verb == Verb::kPrepare) return;
+            if (never_loads_ && got->slot == Slot::kModel && got->verb == Verb::kDrop) {
+                const auto prepared = [&](const parallel::RankSwap& s) {
+                    return s.verb == Verb::kPrepare && s.candidate == got->candidate;
+                };
+                const auto of = std::find_if(swaps_.begin(), swaps_.end(), prepared);
+                (void)ranks_.spoke->set(parallel::swap_key(of->number, 1), parallel::answer_to_swap(fail("dropped")));
+                return;
+            }
             if (!swap_fault_.empty()) answer = parallel::answer_to_swap(unsupported(swap_fault_));
         }
-        using Verb = parallel::RankSwap::Verb;
         if (got->verb == Verb::kPrepare || got->verb == Verb::kUse)
             (void)ranks_.spoke->set(parallel::swap_key(got->number, 1), answer);
     }
@@ -134,6 +149,7 @@ class OtherRank {
     std::vector<Step> steps_;
     std::vector<parallel::RankSwap> swaps_;
     int reconnects_ = 0;
+    bool never_loads_ = false;
     std::thread thread_;
 };
 

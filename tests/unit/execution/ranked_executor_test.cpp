@@ -152,6 +152,32 @@ TEST(RankedAttention, OneThatDoesNotFitHereIsNotSent) {
     EXPECT_THAT(b.other.swaps(), IsEmpty());
 }
 
+ModelChoice fake_choice() {
+    return {.config = {{"architectures.0", "Fake"}},
+            .source = weights::WeightSource::dummy(1),
+            .architecture = "Fake",
+            .plugin = "fake",
+            .weights = {},
+            .kv_dtypes = {}};
+}
+
+std::unique_ptr<host::Component> fake_model() {
+    return runner::testing::view_of<host::Model, pb_model>(runner::testing::kFakeModel).component;
+}
+
+TEST(RankedModel, ThatFailsHereIsLoadedNoFurtherOnTheOtherRanks) {
+    Bench b;
+    b.other.load_until_dropped();
+    const auto larger = fake_model();
+    runner::testing::played<FakeModel>(*larger).layers.resize(2, FakeModel::layer());
+    const auto run = [](const std::function<void()>&) { return false; };
+    EXPECT_FALSE(b.part->model()->load(*larger, fake_choice(), {"/weights", "abc"}, run));
+    const auto sent = b.other.swaps();
+    ASSERT_THAT(sent, SizeIs(2));
+    EXPECT_EQ(sent[1].verb, Verb::kDrop);
+    EXPECT_EQ(sent[1].candidate, sent[0].candidate);
+}
+
 TEST(RankedModel, IsExchangedOnAllRanksOrNone) {
     Bench b;
     ModelExchange& part = *b.part->model();
@@ -159,17 +185,9 @@ TEST(RankedModel, IsExchangedOnAllRanksOrNone) {
         f();
         return true;
     };
-    const ModelChoice choice{.config = {{"architectures.0", "Fake"}},
-                             .source = weights::WeightSource::dummy(1),
-                             .architecture = "Fake",
-                             .plugin = "fake",
-                             .weights = {},
-                             .kv_dtypes = {}};
-    const auto make = [] {
-        return runner::testing::view_of<host::Model, pb_model>(runner::testing::kFakeModel).component;
-    };
+    const ModelChoice choice = fake_choice();
     const auto first = part.give();
-    const auto next = make(), refused = make();
+    const auto next = fake_model(), refused = fake_model();
     auto weights = part.load(*next, choice, {"/weights", "abc"}, run);
     ASSERT_TRUE(weights) << weights.error();
     ASSERT_TRUE(part.use(*next, **weights));

@@ -320,6 +320,17 @@ TEST(Hub, GoesOnAfterAStepThatIsRedone) {
     p.hub->watch(nullptr);
 }
 
+TEST(Hub, KeepsNoKeysOfConnectionsBefore) {
+    Pair p = joined(2);
+    ASSERT_TRUE(p.hub->begin("what"));
+    for (uint32_t connection = 0; connection < 20; ++connection) {
+        for (uint32_t i = 0; i < 300; ++i)
+            ASSERT_TRUE(p.spokes[0]->set(device_key(connection, std::to_string(i).c_str()), "an address"));
+        ASSERT_TRUE(p.hub->get(device_key(connection, "299"))) << connection << ": " << p.hub->check().error();
+        if (connection > 0) p.hub->forget(device_key(connection - 1, ""));
+    }
+}
+
 TEST(Hub, WaitsForAllRanksWhereTheStepMayBeRedone) {
     Pair p = joined(3);
     ASSERT_TRUE(p.hub->begin("what"));
