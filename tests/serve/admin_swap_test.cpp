@@ -141,6 +141,7 @@ TEST(AdminSwap, ThatBreaksItsContractIsRolledBackAndSaysWhere) {
     client.join();
     EXPECT_EQ(got["outcome"], "rolled back") << got;
     EXPECT_EQ(got["phase"], "plan");
+    EXPECT_EQ(got["code"], "failed");
     EXPECT_THAT(got["reason"].get<std::string>(), HasSubstr("max_num_batched_tokens"));
     const Json status = engine.status();
     EXPECT_EQ(slot(status, "scheduler")["plugin"], "fcfs");
@@ -165,12 +166,14 @@ TEST(AdminSwap, OfSeveralSlotsIsOneTransaction) {
         EXPECT_EQ(swap["outcome"], "committed") << swap;
         EXPECT_EQ(swap["transaction"], idle.body["transaction"]);
         EXPECT_EQ(swap["step"], last[0]["step"]);
+        EXPECT_EQ(swap["code"], nullptr);
     }
     const Said refused = engine.swap(both("static", "gready"));
     EXPECT_EQ(refused.status, 409u) << refused.body;
     EXPECT_EQ(refused.body["outcome"], "refused");
     EXPECT_EQ(refused.body["swaps"][0]["phase"], "together");
     EXPECT_EQ(refused.body["swaps"][1]["phase"], "find");
+    for (const Json& swap : refused.body["swaps"]) EXPECT_EQ(swap["code"], "not_found") << swap;
     EXPECT_EQ(slot(engine.status(), "scheduler")["plugin"], "sjf");
     const std::string metrics = get(engine.server.port(), "/metrics").body;
     EXPECT_THAT(metrics, HasSubstr("patchbay_plugin_swap_transactions_total{outcome=\"committed\"} 1\n"));
@@ -196,16 +199,21 @@ TEST(AdminSwap, IsRefusedWithPhaseAndReason) {
     const Controlled engine;
     struct Case {
         Json body;
-        const char *phase, *reason;
+        const char *phase, *reason, *code;
     };
     const Case cases[] = {
-        {{{"kind", "scheduler"}, {"plugin", "sfj"}}, "find", "no scheduler 'sfj' (did you mean 'sjf'?)"},
-        {{{"kind", "sampler"}, {"plugin", "fcfs"}}, "find", "no sampler 'fcfs'"},
-        {{{"kind", "scheduler"}, {"plugin", "../../etc/passwd"}}, "find", "no scheduler '../../etc/passwd'"},
-        {{{"kind", "model"}, {"plugin", std::string(300, 'x')}}, "find", "name too long"},
-        {{{"kind", "scheduler"}, {"plugin", "sjf"}, {"params", {{"agein", 1}}}}, "create", "did you mean 'ageing'"},
-        {{{"kind", "scheduler"}, {"plugin", "sjf"}, {"params", {{"ageing", "soon"}}}}, "create", "ageing"},
-        {{{"kind", "scheduler"}, {"plugin", "faulty"}, {"params", {{"fault", "throws"}}}}, "probe", "fails on purpose"},
+        {{{"kind", "scheduler"}, {"plugin", "sfj"}}, "find", "no scheduler 'sfj' (did you mean 'sjf'?)", "not_found"},
+        {{{"kind", "sampler"}, {"plugin", "fcfs"}}, "find", "no sampler 'fcfs'", "not_found"},
+        {{{"kind", "scheduler"}, {"plugin", "../../etc/passwd"}}, "find", "no scheduler '../../etc/passwd'",
+         "not_found"},
+        {{{"kind", "model"}, {"plugin", std::string(300, 'x')}}, "find", "name too long", "failed"},
+        {{{"kind", "model"}, {"plugin", "/nowhere"}}, "find", "no such folder", "not_found"},
+        {{{"kind", "proposer"}, {"plugin", "ngram"}}, "find", "num_speculative_tokens", "unsupported"},
+        {{{"kind", "scheduler"}, {"plugin", "sjf"}, {"params", {{"agein", 1}}}}, "create", "did you mean 'ageing'",
+         "invalid"},
+        {{{"kind", "scheduler"}, {"plugin", "sjf"}, {"params", {{"ageing", "soon"}}}}, "create", "ageing", "invalid"},
+        {{{"kind", "scheduler"}, {"plugin", "faulty"}, {"params", {{"fault", "throws"}}}}, "probe", "fails on purpose",
+         "invalid"},
     };
     for (const Case& c : cases) {
         const Said got = engine.swap(c.body);
@@ -213,6 +221,7 @@ TEST(AdminSwap, IsRefusedWithPhaseAndReason) {
         EXPECT_EQ(got.body["outcome"], "refused");
         EXPECT_EQ(got.body["phase"], c.phase) << got.body;
         EXPECT_THAT(got.body["reason"].get<std::string>(), HasSubstr(c.reason));
+        EXPECT_EQ(got.body["code"], c.code) << got.body;
     }
     EXPECT_EQ(slot(engine.status(), "scheduler")["generation"], 1);
 }

@@ -96,6 +96,7 @@ TEST_F(RankSwap, IsRefusedWhereAnotherRankCannotMakeItsCandidate) {
     const auto swap = s.swap(SwapSlot::kAttention, faulty("throws_in_create", 1));
     EXPECT_THAT(swap->record().text(), StartsWith("swap attention paged→faulty: refused in phase create: rank 1 ("));
     EXPECT_THAT(swap->record().text(), HasSubstr("fails on purpose"));
+    EXPECT_EQ(swap->record().code, StatusCode::kFailed) << "as on a rank alone";
     EXPECT_EQ(s.run(), undisturbed());
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "base/refusals.hpp"
 #include "patchbay/sdk/scheduler.hpp"
 #include "unit/host/slot_steps.hpp"
 
@@ -142,11 +143,12 @@ TEST_F(SlotTest, ARollbackBringsThePredecessorBackWithWhatItHad) {
     const auto swap = post(kTwo);
     exchange();
     set_count(slot.current(), 8);
-    EXPECT_EQ(slot.roll_back(1, "plan", "scheduler 'two': plan: on purpose").text(),
+    EXPECT_EQ(slot.roll_back(1, "plan", broken("scheduler 'two': plan: on purpose")).text(),
               "swap scheduler one→two: rolled back in phase plan: on purpose");
     EXPECT_EQ(current(), "one");
     EXPECT_EQ(*slot.current().save(), "count 7\n");
     EXPECT_EQ(swap->record().state, SwapState::kRolledBack);
+    EXPECT_EQ(swap->record().code, StatusCode::kInternal) << "that of the failure";
 }
 
 TEST_F(SlotTest, DuringProbationBothHear) {
@@ -183,7 +185,7 @@ TEST_F(SlotTest, NothingIsDestroyedByTheThreadThatSteps) {
     swap.reset(); // no record is read
     stepping([&] {
         exchange(2);
-        slot.roll_back(2, "plan", "because");
+        slot.roll_back(2, "plan", fail("because"));
     });
     EXPECT_EQ(alive.count("c"), 1u);
     post(kPlain); // the next one sweeps
@@ -202,7 +204,7 @@ TEST_F(SlotTest, ASwapIsPostedOnce) {
 }
 
 TEST_F(SlotTest, RefusalsBesideTheStepsAreHeardOnceAtABoundary) {
-    const auto swap = slot.line().refuse(identity(kTwo), "probe", "scheduler.budget: too much");
+    const auto swap = slot.line().refuse(identity(kTwo), "probe", fail("scheduler.budget: too much"));
     EXPECT_EQ(swap->wait().text(), "swap scheduler one→two: refused in phase probe: scheduler.budget: too much");
     EXPECT_EQ(slot.line().take_reports().size(), 1u);
     EXPECT_EQ(slot.line().take_reports().size(), 0u);
@@ -219,7 +221,7 @@ TEST_F(SlotTest, ManyMayAskWhileOneSteps) {
             n += 1;
             (void)slot.line().take_reports();
             testing::exchange(slot, n, 2);
-            if (n % 3 == 0 && slot.previous()) slot.roll_back(n, "plan", "every third");
+            if (n % 3 == 0 && slot.previous()) slot.roll_back(n, "plan", fail("every third"));
             else testing::pass(slot, n);
             const std::lock_guard lock(notes);
             for (const auto& [name, who] : destroyed) destroyed_by_steps = destroyed_by_steps || who == self;
@@ -251,6 +253,7 @@ class StrictSlotTest : public SlotTest {
 TEST_F(StrictSlotTest, MayInsistThatStateIsRead) {
     const auto swap = post(kElse);
     EXPECT_EQ(exchange()->text(), "swap scheduler one→else: refused in phase load: cannot read state 'x/1'");
+    EXPECT_EQ(swap->record().code, StatusCode::kUnsupported);
 }
 
 TEST(SlotsEnd, LeavesNothingInSwapsThatOthersHold) {
@@ -269,6 +272,7 @@ TEST(SlotsEnd, LeavesNothingInSwapsThatOthersHold) {
     EXPECT_TRUE(alive.empty());
     EXPECT_EQ(probation->wait().state, SwapState::kOnProbation); // it ended while it was
     EXPECT_EQ(posted->wait().reason, "its engine ended first");
+    EXPECT_EQ(posted->wait().code, StatusCode::kUnavailable);
     EXPECT_EQ(ready->wait().reason, "its engine ended first");
 }
 

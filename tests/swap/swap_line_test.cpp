@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::host {
 namespace {
 
@@ -48,8 +50,9 @@ TEST_F(SwapLineTest, WaitsForTheTimeOfTheFirst) {
 
 TEST_F(SwapLineTest, HasRoomForSoMany) {
     for (size_t i = 0; i < SwapLine::kMaxPendingSwaps; ++i) EXPECT_EQ(post("two")->record().state, SwapState::kPosted);
-    EXPECT_EQ(post("two")->record().text(),
-              "swap scheduler one→two: refused in phase post: 64 swaps are in line already");
+    const SwapRecord refused = post("two")->record();
+    EXPECT_EQ(refused.text(), "swap scheduler one→two: refused in phase post: 64 swaps are in line already");
+    EXPECT_EQ(refused.code, StatusCode::kExhausted) << "later there is room";
 }
 
 TEST_F(SwapLineTest, RefusesWhatAnotherOneHasPrepared) {
@@ -57,16 +60,18 @@ TEST_F(SwapLineTest, RefusesWhatAnotherOneHasPrepared) {
     const auto swap = other.prepare(nullptr, named("two"));
     line.post(swap);
     EXPECT_THAT(swap->record().text(), HasSubstr("refused in phase post: it was prepared for another engine"));
+    EXPECT_EQ(swap->record().code, StatusCode::kInvalid);
     EXPECT_FALSE(line.due());
 }
 
 TEST_F(SwapLineTest, IsLeftByWhatIsWithdrawnOnce) {
     const auto swap = post("two");
-    line.withdraw(swap, "together", "the other one was refused");
+    line.withdraw(swap, "together", not_found("the other one was refused"));
     EXPECT_EQ(swap->record().text(), "swap scheduler one→two: refused in phase together: the other one was refused");
     EXPECT_FALSE(line.due());
     EXPECT_EQ(line.take_reports().size(), 1u);
-    line.withdraw(swap, "together", "again");
+    EXPECT_EQ(swap->record().code, StatusCode::kNotFound);
+    line.withdraw(swap, "together", fail("again"));
     EXPECT_EQ(swap->record().reason, "the other one was refused");
     EXPECT_TRUE(line.take_reports().empty());
 }
@@ -74,20 +79,20 @@ TEST_F(SwapLineTest, IsLeftByWhatIsWithdrawnOnce) {
 TEST_F(SwapLineTest, DoesNotTakeBackWhatIsUnderWay) {
     post("two");
     const auto under_way = line.pop();
-    line.withdraw(under_way, "together", "too late");
+    line.withdraw(under_way, "together", fail("too late"));
     EXPECT_EQ(under_way->record().state, SwapState::kPosted);
 }
 
 TEST_F(SwapLineTest, SaysWhoHeldTheSlotWhenASwapWasAskedFor) {
-    const auto before = line.refuse(named("absent"), "find", "there is none");
+    const auto before = line.refuse(named("absent"), "find", fail("there is none"));
     EXPECT_EQ(line.replace_holder(named("two")).name, "one");
-    const auto after = line.refuse(named("absent"), "find", "there is none");
+    const auto after = line.refuse(named("absent"), "find", fail("there is none"));
     EXPECT_EQ(before->record().from.name, "one");
     EXPECT_EQ(after->record().from.name, "two");
 }
 
 TEST_F(SwapLineTest, KeepsABoundedNumberOfReports) {
-    for (int i = 0; i < 100; ++i) line.refuse(named("absent"), "find", "there is none");
+    for (int i = 0; i < 100; ++i) line.refuse(named("absent"), "find", fail("there is none"));
     EXPECT_EQ(line.take_reports().size(), 64u);
     EXPECT_TRUE(line.take_reports().empty());
 }
@@ -97,7 +102,7 @@ TEST_F(SwapLineTest, OfASettledSwapIsHeardThroughItsRecord) {
     std::shared_ptr<Swap> swap = line.pop();
     const std::weak_ptr<Swap> watched = swap;
     const SwapRecord r = line.settle(swap, [](SwapRecord& record, Identity& holder) {
-        record.end(SwapState::kRolledBack, "plan", "scheduler 'two': plan: on purpose");
+        record.end(SwapState::kRolledBack, "plan", fail("scheduler 'two': plan: on purpose"));
         holder.name = "three";
     });
     EXPECT_EQ(r.reason, "on purpose");

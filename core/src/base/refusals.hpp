@@ -11,6 +11,7 @@ namespace patchbay {
 inline Failure invalid(std::string text) { return fail(StatusCode::kInvalid, std::move(text)); }
 inline Failure unsupported(std::string text) { return fail(StatusCode::kUnsupported, std::move(text)); }
 inline Failure not_found(std::string text) { return fail(StatusCode::kNotFound, std::move(text)); }
+inline Failure exhausted(std::string text) { return fail(StatusCode::kExhausted, std::move(text)); }
 inline Failure unavailable(std::string text) { return fail(StatusCode::kUnavailable, std::move(text)); }
 inline Failure broken(std::string text) { return fail(StatusCode::kInternal, std::move(text)); } // an invariant
 

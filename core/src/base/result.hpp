@@ -26,6 +26,13 @@ constexpr std::string_view name_of(StatusCode code) {
     return kNames[static_cast<size_t>(code)];
 }
 
+// Of a name that another process gave: the general one, kFailed, where there is none of that name.
+constexpr StatusCode status_code_of(std::string_view name) {
+    for (size_t i = 0; i <= static_cast<size_t>(StatusCode::kInternal); ++i)
+        if (name_of(static_cast<StatusCode>(i)) == name) return static_cast<StatusCode>(i);
+    return StatusCode::kFailed;
+}
+
 struct Failure {
     std::string text; // lower case, no full stop
     StatusCode code = StatusCode::kFailed;

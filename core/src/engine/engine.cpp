@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "config/slots.hpp"
 #include "engine/facts.hpp"
 #include "engine/impl.hpp"
@@ -115,17 +116,18 @@ void Engine::take_over(uint64_t step, host::SwapRecord record) {
 }
 
 void Engine::end_swaps_of(Engine& other) {
-    constexpr const char *kPhase = "post", *kWhy = "the engine was replaced by one of another model";
+    constexpr const char* kPhase = "post";
+    const Failure why = unavailable("the engine was replaced by one of another model");
     const uint64_t step = other.impl_->pipeline->common.context.step;
     for (const std::string& kind : plugin_slots()) {
         host::Slot& slot = other.impl_->pipeline->port(*swap_slot(kind)).slot();
         host::SwapLine& reports = impl_->pipeline->port(*swap_slot(kind)).slot().line();
         for (const host::SwapRecord& r : slot.line().take_reports()) reports.report(r);
-        if (slot.candidate()) reports.report(slot.turn_away(step, kPhase, kWhy));
+        if (slot.candidate()) reports.report(slot.turn_away(step, kPhase, why));
         else if (slot.previous()) reports.report(slot.commit(step));
         while (slot.line().due()) {
             slot.take();
-            reports.report(slot.turn_away(step, kPhase, kWhy));
+            reports.report(slot.turn_away(step, kPhase, why));
         }
     }
 }

@@ -32,12 +32,12 @@ Result<> Slot::hand_over(std::string& phase) {
     return transfer_state(current(), *under_way_->candidate_, unread_, under_way_->state_, phase);
 }
 
-SwapRecord Slot::turn_away(uint64_t step, const std::string& phase, const std::string& reason) {
+SwapRecord Slot::turn_away(uint64_t step, const std::string& phase, const Failure& why) {
     assert(under_way_);
     Swap& swap = *under_way_;
     return line_.settle(under_way_, [&](SwapRecord& r, const Identity& holder) {
         r.from = holder;
-        r.end(SwapState::kRefused, phase, reason);
+        r.end(SwapState::kRefused, phase, why);
         r.end_step = step;
         swap.retired_ = std::move(swap.candidate_);
     });
@@ -68,12 +68,12 @@ SwapRecord Slot::commit(uint64_t step) {
     });
 }
 
-SwapRecord Slot::roll_back(uint64_t step, const std::string& phase, const std::string& reason) {
+SwapRecord Slot::roll_back(uint64_t step, const std::string& phase, const Failure& why) {
     assert(under_way_);
     Swap& swap = *under_way_;
     return line_.settle(under_way_, [&](SwapRecord& r, Identity& holder) {
         swap.retired_ = probation_.roll_back(current_, holder);
-        r.end(SwapState::kRolledBack, phase, reason);
+        r.end(SwapState::kRolledBack, phase, why);
         r.end_step = step;
     });
 }
@@ -81,7 +81,7 @@ SwapRecord Slot::roll_back(uint64_t step, const std::string& phase, const std::s
 SwapRecord enter(Slot& slot, uint64_t step, uint32_t probation_steps, uint64_t since_ns, const Greet& greet) {
     std::string phase;
     if (const Result<> handed_over = slot.hand_over(phase); !handed_over)
-        return slot.turn_away(step, phase, handed_over.error());
+        return slot.turn_away(step, phase, handed_over.failure());
     slot.let_in();
     greet(slot.current());
     return slot.begin_probation(step, probation_steps, since_ns);

@@ -45,7 +45,7 @@ class Slot { // [the thread that steps]
     // It gets the current one's state, which changes nothing else yet; a failure has a phase. Then it is turned away,
     // or let in and on probation.
     Result<> hand_over(std::string& phase);
-    SwapRecord turn_away(uint64_t step, const std::string& phase, const std::string& reason);
+    SwapRecord turn_away(uint64_t step, const std::string& phase, const Failure& why);
     void let_in();
     SwapRecord begin_probation(uint64_t step, uint32_t steps, uint64_t since_ns);
 
@@ -54,7 +54,7 @@ class Slot { // [the thread that steps]
     void count_step() { probation_.count_step(); }
     SwapRecord commit(uint64_t step); // one must be on probation
     // The predecessor is back; one must be on probation.
-    SwapRecord roll_back(uint64_t step, const std::string& phase, const std::string& reason);
+    SwapRecord roll_back(uint64_t step, const std::string& phase, const Failure& why);
 
   private:
     const UnreadState unread_;

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "base/refusals.hpp"
 #include "host/component_call.hpp"
 
 namespace patchbay::host {
@@ -26,7 +27,7 @@ Result<> save_bounded(const Component& c, std::string& bytes) {
                        }};
     const ComponentCall noted(c.label(), c.calls(), "save");
     PB_CHECK(c.check(c.type().save(c.self(), &sink), "save"));
-    if (to.full) return fail("more than " + std::to_string(kMaxState) + " bytes of state");
+    if (to.full) return exhausted("more than " + std::to_string(kMaxState) + " bytes of state");
     return {};
 }
 
@@ -39,7 +40,7 @@ Result<> transfer_state(const Component& from, Component& to, UnreadState unread
     phase = "load";
     if (family_of(schema) != family_of(to.type().state)) {
         if (unread == UnreadState::kStartsEmpty) return {};
-        return fail("cannot read state '" + std::string(schema) + "'");
+        return unsupported("cannot read state '" + std::string(schema) + "'");
     }
     phase = "save";
     PB_CHECK(save_bounded(from, bytes));

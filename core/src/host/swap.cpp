@@ -1,5 +1,7 @@
 #include "host/swap.hpp"
 
+#include "base/refusals.hpp"
+
 namespace patchbay::host {
 
 std::string_view name_of(SwapState state) {
@@ -31,10 +33,11 @@ std::string bare(std::string text, const SwapRecord& r, const std::string& call)
 
 }  // namespace
 
-void SwapRecord::end(SwapState how, const std::string& in_phase, const std::string& why) {
+void SwapRecord::end(SwapState how, const std::string& in_phase, const Failure& why) {
     state = how;
     phase = in_phase;
-    reason = bare(why, *this, in_phase);
+    reason = bare(why.text, *this, in_phase);
+    code = why.code;
 }
 
 Swap::Swap(std::string kind, uint64_t transaction, Identity from, Identity to) {
@@ -53,7 +56,8 @@ SwapRecord Swap::record() {
 
 void Swap::close() {
     update([&](SwapRecord& r) {
-        if (r.state < SwapState::kOnProbation) r.end(SwapState::kRefused, "post", "its engine ended first");
+        if (r.state < SwapState::kOnProbation)
+            r.end(SwapState::kRefused, "post", unavailable("its engine ended first"));
         closed_ = true;
         candidate_.reset();
         retired_.reset();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::host {
 
 constexpr size_t kMaxReports = 64; // that wait for a step; more are only known to those who asked
@@ -29,16 +31,16 @@ std::shared_ptr<Swap> SwapLine::prepare(std::unique_ptr<Component> candidate, Id
     return swap;
 }
 
-std::shared_ptr<Swap> SwapLine::refuse(Identity to, const std::string& phase, const std::string& reason,
+std::shared_ptr<Swap> SwapLine::refuse(Identity to, const std::string& phase, const Failure& why,
                                        uint64_t transaction) {
     sweep();
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Swap> swap(new Swap(kind_, transaction, holder_, std::move(to)));
-    note(swap->update([&](SwapRecord& r) { r.end(SwapState::kRefused, phase, reason); }));
+    note(swap->update([&](SwapRecord& r) { r.end(SwapState::kRefused, phase, why); }));
     return swap;
 }
 
-void SwapLine::withdraw(const std::shared_ptr<Swap>& swap, const std::string& phase, const std::string& reason) {
+void SwapLine::withdraw(const std::shared_ptr<Swap>& swap, const std::string& phase, const Failure& why) {
     std::unique_ptr<Component> candidate; // destroyed without the lock
     const std::lock_guard lock(mutex_);
     const bool was_in_line = std::erase_if(line_, [&](const InLine& l) { return l.swap == swap; }) > 0;
@@ -46,7 +48,7 @@ void SwapLine::withdraw(const std::shared_ptr<Swap>& swap, const std::string& ph
     const SwapRecord record = swap->update([&](SwapRecord& r) {
         withdrawn = r.state == SwapState::kReady || (r.state == SwapState::kPosted && was_in_line);
         if (!withdrawn) return;
-        r.end(SwapState::kRefused, phase, reason);
+        r.end(SwapState::kRefused, phase, why);
         candidate = std::move(swap->candidate_);
     });
     if (withdrawn) note(record);
@@ -68,17 +70,18 @@ void SwapLine::post(const std::shared_ptr<Swap>& swap, uint64_t not_before_ns) {
     const std::lock_guard lock(mutex_);
     const bool ours = std::any_of(prepared_.begin(), prepared_.end(),
                                   [&](const std::weak_ptr<Swap>& weak) { return weak.lock() == swap; });
-    std::string why;
-    if (!ours) why = "it was prepared for another engine";
-    else if (line_.size() >= kMaxPendingSwaps) why = std::to_string(kMaxPendingSwaps) + " swaps are in line already";
+    std::optional<Failure> why;
+    if (!ours) why = invalid("it was prepared for another engine");
+    else if (line_.size() >= kMaxPendingSwaps)
+        why = exhausted(std::to_string(kMaxPendingSwaps) + " swaps are in line already");
     bool in_line = false;
     const SwapRecord record = swap->update([&](SwapRecord& r) {
         if (r.state != SwapState::kReady) return; // posted once is enough
-        in_line = why.empty();
+        in_line = !why;
         if (in_line) {
             r.state = SwapState::kPosted;
         } else {
-            r.end(SwapState::kRefused, "post", why);
+            r.end(SwapState::kRefused, "post", *why);
             turned_away = std::move(swap->candidate_);
         }
     });

@@ -27,7 +27,7 @@ class SwapLine {
     // ---- any thread but the one that steps ----
     // transaction: as SwapRecord::transaction.
     std::shared_ptr<Swap> prepare(std::unique_ptr<Component> candidate, Identity to, uint64_t transaction = 0);
-    std::shared_ptr<Swap> refuse(Identity to, const std::string& phase, const std::string& reason,
+    std::shared_ptr<Swap> refuse(Identity to, const std::string& phase, const Failure& why,
                                  uint64_t transaction = 0);
     // Gets in line. It takes the slot at the first boundary not before `not_before_ns`, once those before it are
     // settled; beyond kMaxPendingSwaps it is refused.
@@ -35,7 +35,7 @@ class SwapLine {
     // What the step's thread is to hear with its next boundary.
     void report(const SwapRecord&);
     // Refuses one that is ready or in line, which leaves it. Nothing where it has come further.
-    void withdraw(const std::shared_ptr<Swap>&, const std::string& phase, const std::string& reason);
+    void withdraw(const std::shared_ptr<Swap>&, const std::string& phase, const Failure& why);
 
     // ---- the thread that steps ----
     Identity replace_holder(Identity);   // of the slot; the one before

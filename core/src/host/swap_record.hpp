@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.hpp"
 #include "host/identity.hpp"
 
 namespace patchbay::host {
@@ -19,6 +20,7 @@ struct SwapRecord {
     // Refused in: find, probe, create, post, save, load, or what the slot's port names; rolled back in: the call that
     // failed, time, run. Of either: together, where another one of its transaction was.
     std::string phase, reason;
+    StatusCode code = StatusCode::kFailed; // which kind of failure the reason is, where there is one
     uint64_t step = 0;           // before which the slot changed hands; 0: it never did
     uint64_t time_ns = 0;        // then, on the engine's clock
     uint64_t pause_ns = 0;       // what that took: of several boundaries, the longest
@@ -26,8 +28,8 @@ struct SwapRecord {
     bool after_calls = false;    // rolled back after the calls of that step, which were made of the one that left
 
     bool settled() const { return state >= SwapState::kCommitted; }
-    // Refused or rolled back. why: it need not say again whose call in which phase it was.
-    void end(SwapState, const std::string& in_phase, const std::string& why);
+    // Refused or rolled back. why.text: it need not say again whose call in which phase it was.
+    void end(SwapState, const std::string& in_phase, const Failure& why);
     std::string text() const;    // "swap scheduler mine→mine: refused in phase load: cannot read state 'mine/1'"
 };
 

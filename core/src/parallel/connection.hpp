@@ -11,7 +11,7 @@
 
 namespace patchbay::parallel {
 
-inline constexpr uint16_t kProtocol = 4;               // of messages; ranks with another one are refused
+inline constexpr uint16_t kProtocol = 5;               // of messages; ranks with another one are refused
 inline constexpr size_t kMaxMessage = 64u << 20;      // bytes
 inline constexpr size_t kMaxBacklog = 256u << 20;     // bytes queued for a socket
 
@@ -26,7 +26,7 @@ enum class MessageType : uint16_t {
     kFailed,      // a failure: why the rank cannot continue the session
     kEnded,       // the rank has finished the session
     // from rank 0
-    kRefused,     // why it may not join
+    kRefused,     // a failure: why it may not join
     kStoreValue,  // number, then 1 and the value, or 0
     kBegin,       // a session: what to load
     kGo,          // continue with what the replies agreed on

@@ -86,7 +86,7 @@ Result<> Group::loaded() {
 
 Result<> Group::broadcast(const std::vector<runner::BatchRow>& rows, std::span<const kv::PageCopy> copies,
                           Hub::IfItFails then, const Clock& clock) {
-    if (!out_of_step_.empty()) return fail("the ranks are out of step since a step failed: " + out_of_step_);
+    if (!out_of_step_.empty()) return unavailable("the ranks are out of step since a step failed: " + out_of_step_);
     const uint64_t start = clock.now_ns();
     PB_TRY(latest_.bytes, hub_->step(bytes_of(rows, copies), then));
     latest_.ns = clock.now_ns() - start;

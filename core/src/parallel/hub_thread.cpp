@@ -166,8 +166,13 @@ Result<> HubThread::take_fault(Peer& p, std::string_view message) {
 Result<> HubThread::join(Peer& p, const Message& m) {
     if (m.type != MessageType::kHello) return invalid("did not say which rank it is");
     const auto joined = joining_.join(p, m.bytes);
-    if (joined) s_.changed.notify_all();
-    else (void)p.connection.post(MessageType::kRefused, joined.error());
+    if (joined) {
+        s_.changed.notify_all();
+    } else {
+        ByteWriter why;
+        why.put(joined.failure());
+        (void)p.connection.post(MessageType::kRefused, why.bytes());
+    }
     return joined;
 }
 

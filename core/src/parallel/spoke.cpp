@@ -14,6 +14,8 @@ namespace patchbay::parallel {
 
 constexpr uint64_t kStuck = 2'000 * kMillisecond; // after rank 0 is lost
 
+static Failure of_rank_0(const std::string& fault) { return unavailable("rank 0's " + fault); }
+
 Spoke::Spoke(Socket socket, const Hello& hello, const Deadlines& deadlines, std::function<void()> if_stuck)
     : deadlines_(deadlines),
       if_stuck_(std::move(if_stuck)),
@@ -39,7 +41,7 @@ void Spoke::listen() {
     uint64_t heard_ns = clock_.now_ns(), last_round_ns = heard_ns, beat_ns = 0, lost_ns = 0;
     while (!stopping_) {
         pollfd waits[] = {{wake_.get(), POLLIN, 0},
-                          {lost_.empty() ? connection_.fd() : -1,
+                          {lost_ ? -1 : connection_.fd(),
                            static_cast<short>(POLLIN | (connection_.has_backlog() ? POLLOUT : 0)), 0}};
         lock.unlock();
         poll(waits, 2, static_cast<int>(deadlines_.beat() / kMillisecond));
@@ -47,7 +49,7 @@ void Spoke::listen() {
         (void)!read(wake_.get(), &ignored, sizeof ignored);
         lock.lock();
         const uint64_t now = clock_.now_ns();
-        if (!lost_.empty()) {
+        if (lost_) {
             if (lost_ns == 0) lost_ns = now;
             if (now - lost_ns > kStuck && if_stuck_) if_stuck_();
             continue;
@@ -64,22 +66,27 @@ void Spoke::listen() {
             beat_ns = now;
             heard = connection_.post(MessageType::kBeat);
         }
-        if (!heard) lose("rank 0 " + heard.error());
+        if (!heard) lose(fail(StatusCode::kUnavailable, "rank 0 " + heard.error()));
         else if (now - heard_ns > deadlines_.heartbeat)
-            lose("rank 0 hangs: no sign of life for more than " + seconds(deadlines_.heartbeat));
+            lose(unavailable("rank 0 hangs: no sign of life for more than " + seconds(deadlines_.heartbeat)));
     }
 }
 
 void Spoke::take(Message m) {
     switch (m.type) {
         case MessageType::kBeat: return;
-        case MessageType::kRefused: return lose("rank 0 refuses this rank: " + m.bytes);
+        case MessageType::kRefused: {
+            ByteReader in(m.bytes);
+            Failure why = in.failure();
+            if (const auto done = in.done("refusal of this rank"); !done) return lose(of_rank_0(done.error()));
+            return lose(prefixed("rank 0 refuses this rank", std::move(why)));
+        }
         case MessageType::kStoreValue: {
             ByteReader in(m.bytes);
             const auto number = in.get<uint64_t>();
             const bool found = in.get<uint8_t>() != 0;
             std::string value = in.text();
-            if (const auto done = in.done("an answer of the store"); !done) return lose("rank 0's " + done.error());
+            if (const auto done = in.done("an answer of the store"); !done) return lose(of_rank_0(done.error()));
             answers_[number] = found ? std::optional(std::move(value)) : std::nullopt;
             break;
         }
@@ -108,17 +115,17 @@ void Spoke::end_session() {
     changed_.notify_all();
 }
 
-void Spoke::lose(const std::string& why) {
-    if (!lost_.empty()) return;
-    lost_ = why;
+void Spoke::lose(Failure why) {
+    if (lost_) return;
+    lost_ = std::move(why);
     connection_.close();
     end_session();
 }
 
 Result<Message> Spoke::next() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !inbox_.empty() || !lost_.empty(); });
-    if (inbox_.empty()) return unavailable(lost_);
+    changed_.wait(lock, [&] { return !inbox_.empty() || lost_; });
+    if (inbox_.empty()) return *lost_;
     Message out = std::move(inbox_.front());
     inbox_.pop_front();
     return out;
@@ -126,7 +133,7 @@ Result<Message> Spoke::next() {
 
 Result<> Spoke::post(MessageType type, std::string_view bytes) {
     const std::lock_guard lock(mutex_);
-    if (!lost_.empty()) return unavailable(lost_);
+    if (lost_) return *lost_;
     if (const auto posted = connection_.post(type, bytes); !posted)
         return fail(posted.code(), "rank 0 " + posted.error());
     const uint64_t one = 1;
@@ -160,7 +167,7 @@ Result<std::string> Spoke::get(const std::string& key) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return ended_ || answers_.contains(number); });
     const auto at = answers_.find(number);
-    if (at == answers_.end()) return unavailable(lost_.empty() ? "the session is over" : lost_);
+    if (at == answers_.end()) return lost_ ? *lost_ : unavailable("the session is over");
     std::optional<std::string> value = std::move(at->second);
     answers_.erase(at);
     if (!value) return unavailable("the store is closed");

@@ -41,7 +41,7 @@ class Spoke {
   private:
     void listen();
     void take(Message);                  // mutex held
-    void lose(const std::string& why);   // mutex held
+    void lose(Failure why);             // mutex held
     void end_session();                  // mutex held
 
     const Deadlines deadlines_;
@@ -56,7 +56,7 @@ class Spoke {
     uint64_t questions_ = 0;                                     // sent to the store
     std::map<uint64_t, std::optional<std::string>> answers_;
     bool ended_ = false, stopping_ = false;
-    std::string lost_;  // why rank 0 is gone
+    std::optional<Failure> lost_; // why rank 0 is gone
     std::function<void()> disconnect_;
     std::thread thread_;
 };

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::runner {
 
 GraphedPass::GraphedPass(const PassContext& context, CallTimes& times)
@@ -14,8 +16,8 @@ Result<> GraphedPass::begin(const Batch& batch) {
     calls_.faults() = {};
     const HiddenStates* const kept = c_.hidden.kept.get();
     if (!kept || batch.tokens() <= kept->target_rows()) return {};
-    return fail("a pass over " + std::to_string(batch.tokens()) + " tokens, with room for the hidden states of " +
-                std::to_string(kept->target_rows()));
+    return broken("a pass over " + std::to_string(batch.tokens()) + " tokens, with room for the hidden states of " +
+                  std::to_string(kept->target_rows()));
 }
 
 Result<GraphUse> GraphedPass::place(const Batch& batch, const GraphChoice& choice, const pb_tensor& sampled) {

@@ -43,7 +43,7 @@ Result<> ModelSwap::check_layer(uint32_t layer, const pb_kv_spec& kv) const {
     if (kv.slopes || in_use.slopes) // which attention reads from the model that it was bound for
         return unsupported("models with ALiBi are not swapped live (start the engine with it)");
     if ((kv.sinks != 0) != (in_use.sinks != 0))
-        return fail("its layer " + std::to_string(layer) + (kv.sinks ? " has" : " has no") +
+        return unsupported("its layer " + std::to_string(layer) + (kv.sinks ? " has" : " has no") +
                     " attention sinks, unlike that of the model that runs (start the engine with it)");
     if (equal(kv, in_use)) return {};
     return unsupported("its layer " + std::to_string(layer) + " keeps other KV than that of the model that runs (" +

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::runner {
 
 namespace {
@@ -23,8 +25,8 @@ const std::byte* StepInputs::place(std::span<const std::byte> bytes) {
 
 Result<> StepInputs::send() {
     if (staged_.size() > memory_.bytes())
-        return fail("a step has inputs of " + std::to_string(staged_.size()) + " bytes, expected at most " +
-                    std::to_string(memory_.bytes()));
+        return broken("a step has inputs of " + std::to_string(staged_.size()) + " bytes, expected at most " +
+                      std::to_string(memory_.bytes()));
     return device_->checked<&pb_device::to_device>(memory_.data(), staged_.data(), staged_.size());
 }
 

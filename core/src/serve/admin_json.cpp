@@ -107,6 +107,7 @@ Json swap_json(const host::SwapRecord& r) {
             {"outcome", name_of(r.state)},
             {"phase", text_or_null(r.phase)},
             {"reason", text_or_null(r.reason)},
+            {"code", r.phase.empty() ? Json() : Json(name_of(r.code))},
             {"step", r.step},
             {"end_step", r.end_step},
             {"pause_us", static_cast<double>(r.pause_ns) * 1e-3},

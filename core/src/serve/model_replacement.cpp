@@ -85,7 +85,7 @@ Result<host::SwapRecord> ModelReplacement::replace(const std::string& path, cons
         return fail(StatusCode::kUnavailable, "the engine has stopped");
     auto made = make(with_model(config, path), registry);
     if (!made) {
-        record = p_.engine.refuse_swap(record.to, "load", made.error())->record();
+        record = p_.engine.refuse_swap(record.to, "load", made.failure())->record();
         spdlog::warn("{}", record.text());
         return record;
     }

@@ -52,7 +52,7 @@ std::vector<std::shared_ptr<host::Swap>> EngineThread::swap_together(std::vector
 }
 
 std::shared_ptr<host::Swap> EngineThread::refuse_swap(const host::Identity& to, const std::string& phase,
-                                                      const std::string& why) {
+                                                      const Failure& why) {
     auto refused = engine()->swaps().refuse(to, phase, why);
     want_boundary();
     return refused;

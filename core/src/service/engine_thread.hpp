@@ -32,7 +32,7 @@ class EngineThread final : public LiveEngine {
     void abort(const std::shared_ptr<Stream>&);
     std::shared_ptr<host::Swap> swap(const engine::SwapRequest&); // swap_together() of one
     std::vector<std::shared_ptr<host::Swap>> swap_together(std::vector<engine::SwapRequest>) override;
-    std::shared_ptr<host::Swap> refuse_swap(const host::Identity& to, const std::string& phase, const std::string& why);
+    std::shared_ptr<host::Swap> refuse_swap(const host::Identity& to, const std::string& phase, const Failure& why);
     bool needs_new_engine(const engine::SwapRequest&); // as swap()
     // Another engine takes the place of this one. Requests that it has run to their end; those that come meanwhile
     // wait, max_inbox at most, and go to the other one. `first`: called on the loop's thread when that has taken over,

@@ -29,14 +29,19 @@ struct AdminOptions {
     bool as_json = false;
 };
 
-// What the server says, or refuses: {"error": {"message": …}}.
+std::string text_of(const Json& value) {
+    return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
+}
+
+// What the server says, or refuses: {"error": {"message": …, "code": …}}.
 Result<Json> ask(const AdminOptions& o, const char* method, const char* path, const std::string& body = {}) {
     PB_TRY(const serve::AdminAddress address, running_engine(o.engine));
     PB_TRY(const serve::HttpResponse answer, serve::ask_admin(address, method, path, body));
     auto json = serve::parse_body(answer.body);
     if (!json) return prefixed(address.text() + " is no admin address of an engine", json.failure());
     if (const auto error = json->find("error"); error != json->end() && error->is_object())
-        return fail(address.text() + ": " + error->value("message", "HTTP " + std::to_string(answer.status)));
+        return fail(status_code_of(text_of(error->value("code", Json()))),
+                    address.text() + ": " + error->value("message", "HTTP " + std::to_string(answer.status)));
     return json;
 }
 
@@ -45,10 +50,6 @@ void print_json(const Json& json) { std::cout << json.dump(2, ' ', false, Json::
 // ---- what /status and the swaps of /swap say ----
 using Rows = std::vector<std::vector<std::string>>;
 constexpr size_t kHashDigits = 12; // enough to distinguish two builds
-
-std::string text_of(const Json& value) {
-    return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
-}
 
 std::string reason_of(const Json& swap) {
     const std::string phase = text_of(swap.at("phase")), reason = text_of(swap.at("reason"));
@@ -206,12 +207,13 @@ Result<> swap(const AdminOptions& o) {
     const Json swaps = parts.size() > 1 ? json.at("swaps") : Json::array({json});
     if (o.as_json) print_json(json);
     if (outcome == "refused" || outcome == "rolled back") {
+        const Json& cause = cause_among(swaps);
         std::string others;
         for (const Json& s : swaps)
-            if (&s != &cause_among(swaps))
+            if (&s != &cause)
                 others += (others.empty() ? "; all slots of the swap stay as they were: " : ", ") +
                           s.at("kind").get<std::string>() + " " + s.at("from").at("plugin").get<std::string>();
-        return fail(swap_text(cause_among(swaps)) + others);
+        return fail(status_code_of(text_of(cause.value("code", Json()))), swap_text(cause) + others);
     }
     if (o.as_json) return {};
     for (const Json& s : swaps) print_outcome(s);

@@ -110,8 +110,8 @@ void fields(auto& a, host::Identity& i) {
     a(i.kind, i.name, i.version, i.sha256, i.build, i.path);
 }
 void fields(auto& a, host::SwapRecord& s) {
-    a(s.kind, s.transaction, s.from, s.to, s.state, s.phase, s.reason, s.step, s.time_ns, s.pause_ns, s.end_step,
-      s.after_calls);
+    a(s.kind, s.transaction, s.from, s.to, s.state, s.phase, s.reason, s.code, s.step, s.time_ns, s.pause_ns,
+      s.end_step, s.after_calls);
 }
 void fields(auto& a, runner::CallTimes& t) {
     a(t.model_forward, t.attention_plan, t.attention_append, t.attention_run, t.device_begin, t.device_launch,

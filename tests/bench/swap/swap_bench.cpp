@@ -113,7 +113,7 @@ class QuietPort final : public SwapPort {
     explicit QuietPort(const Clock& clock) : slot_("scheduler", host::UnreadState::kStartsEmpty, clock) {}
     host::Slot& slot() override { return slot_; }
     void enter() override {}
-    bool roll_back(const std::string&, const std::string&) override { return false; }
+    bool roll_back(const std::string&, const Failure&) override { return false; }
     bool computes() const override { return true; }
     StepCall call_of(const StepUse&) override { return {"plan", true, 0}; }
 

@@ -22,6 +22,7 @@ TEST(Refusals, HaveTheirCode) {
                                                     {invalid("x"), StatusCode::kInvalid},
                                                     {unsupported("x"), StatusCode::kUnsupported},
                                                     {not_found("x"), StatusCode::kNotFound},
+                                                    {exhausted("x"), StatusCode::kExhausted},
                                                     {unavailable("x"), StatusCode::kUnavailable},
                                                     {broken("x"), StatusCode::kInternal}};
     for (const auto& [failure, code] : cases) {
@@ -29,6 +30,12 @@ TEST(Refusals, HaveTheirCode) {
         EXPECT_EQ(prefixed("there", failure).code, code);
         EXPECT_EQ(in_one_line(Result<>(failure)).code(), code);
     }
+}
+
+TEST(Refusals, KeepTheirCodeAsAWord) {
+    for (const StatusCode code : {StatusCode::kInvalid, StatusCode::kExhausted, StatusCode::kInternal})
+        EXPECT_EQ(status_code_of(name_of(code)), code) << name_of(code);
+    for (const char* word : {"", "Invalid", "404"}) EXPECT_EQ(status_code_of(word), StatusCode::kFailed) << word;
 }
 
 TEST(Refusals, OfFilesAreThoseThatAreNotThereThoseThatCannotBeReadAndWhatIsInThem) {

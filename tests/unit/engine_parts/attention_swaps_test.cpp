@@ -106,11 +106,11 @@ TEST(AttentionSwaps, WhatOneHasWrittenThatIsRolledBackIsComputedAnew) {
     const host::Component* const first = &b.part.slot().current();
     b.enter();
     ASSERT_FALSE(b.is_computed_anew());
-    EXPECT_TRUE(b.swaps.recover("it cannot add"));
+    EXPECT_TRUE(b.swaps.recover(fail("it cannot add")));
     EXPECT_EQ(b.exchange.in_use, first);
     EXPECT_TRUE(b.is_computed_anew()) << "though the layout is the same";
     EXPECT_THAT(b.exchange.calls, ElementsAre("use", "use", "forget"));
-    EXPECT_FALSE(b.part.roll_back("run", "again")) << "none is on probation";
+    EXPECT_FALSE(b.part.roll_back("run", fail("again"))) << "none is on probation";
 }
 
 TEST(AttentionSwaps, ACandidateMustFitWhatComputes) {

@@ -34,7 +34,7 @@ class FakeExchange final : public execution::ModelExchange {
     Result<std::unique_ptr<runner::LoadedWeights>> load(const host::Component&, const execution::ModelChoice&,
                                                         const execution::WeightFiles&,
                                                         const runner::BetweenSteps&) override {
-        if (!load_fault.empty()) return fail(load_fault);
+        if (!load_fault.empty()) return fail(StatusCode::kExhausted, load_fault);
         auto out = std::make_unique<runner::LoadedWeights>();
         out->bytes = next++;
         out->form = "of " + std::to_string(out->bytes);
@@ -107,7 +107,7 @@ TEST(ModelSwaps, OneThatIsRolledBackLeavesTheFirstOneAsItWas) {
     Bench b;
     b.enter(b.prepare());
     Sequence& s = b.run(6, 6); // by the one on probation
-    EXPECT_TRUE(b.swaps->recover("it cannot add"));
+    EXPECT_TRUE(b.swaps->recover(fail("it cannot add")));
     EXPECT_EQ(b.exchange.in_use, 1000u);
     EXPECT_EQ(b.exchange.used, &b.part->slot().current());
     EXPECT_EQ(b.facts.model.identity, "the first one's");
@@ -150,11 +150,13 @@ TEST(ModelSwaps, ARefusalSaysInWhichPhaseAndWhy) {
     EXPECT_EQ(absent.state, host::SwapState::kRefused);
     EXPECT_EQ(absent.phase, "find");
     EXPECT_EQ(absent.reason, "there is no such folder or file");
+    EXPECT_EQ(absent.code, StatusCode::kNotFound);
     EXPECT_EQ(absent.to.name, "/nowhere");
     b.exchange.load_fault = "too few bytes are free";
     const host::SwapRecord large = b.prepare()->record();
     EXPECT_EQ(large.phase, "load");
     EXPECT_EQ(large.reason, "too few bytes are free");
+    EXPECT_EQ(large.code, StatusCode::kExhausted);
 }
 
 TEST(ModelSwaps, OnlyOtherKvNeedsANewEngine) {

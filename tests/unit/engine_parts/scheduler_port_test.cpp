@@ -42,7 +42,7 @@ struct Bench : QueueNeighbours {
                                                           "fake", context.step);
         if (!scheduler.plan()) return "the engine ends";
         if (!scheduler.slot().previous()) return swap->record().reason;
-        scheduler.roll_back("test", "");
+        scheduler.roll_back("test", fail(""));
         return "";
     }
 
@@ -120,7 +120,7 @@ TEST(SchedulerPort, APlanThatFailsOnProbationIsMadeByThePredecessorWhichIsBrough
     EXPECT_EQ(b.report().calls.plan_faults, 0u) << "no step was lost";
     EXPECT_THAT(b.policy.resyncs, ElementsAre(Pair(1, 0)));
     EXPECT_EQ(b.report().swaps.size(), 1u);
-    EXPECT_FALSE(b.scheduler.roll_back("plan", "")) << "it is on probation no more";
+    EXPECT_FALSE(b.scheduler.roll_back("plan", fail(""))) << "it is on probation no more";
 }
 
 TEST(SchedulerPort, MeasuresPlansAndSaysWhatTimeItIs) {

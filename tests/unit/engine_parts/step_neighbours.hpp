@@ -65,7 +65,7 @@ class FakeSwapPort final : public SwapPort {
     }
     bool in_pass = true, redoes = true;
     int entered = 0, rolled_back = 0, committed = 0;
-    std::string fault; // serves() fails with it
+    std::string fault; // serves() fails with it, as unsupported
 
     std::shared_ptr<host::Swap> post() {
         auto swap = slot_.line().prepare(play<FakeSampler>(kFakeSampler).component, named(kind_, "next"));
@@ -75,10 +75,10 @@ class FakeSwapPort final : public SwapPort {
 
     host::Slot& slot() override { return slot_; }
     void enter() override { entered += 1; }
-    Result<> serves() override { return fault.empty() ? Result<>() : fail(fault); }
-    bool roll_back(const std::string& phase, const std::string& reason) override {
+    Result<> serves() override { return fault.empty() ? Result<>() : fail(StatusCode::kUnsupported, fault); }
+    bool roll_back(const std::string& phase, const Failure& why) override {
         if (!slot_.previous()) return false;
-        journal_.note(slot_.roll_back(context_.step, phase, reason));
+        journal_.note(slot_.roll_back(context_.step, phase, why));
         rolled_back += 1;
         return true;
     }

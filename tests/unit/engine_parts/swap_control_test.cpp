@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/refusals.hpp"
 #include "engine/facts.hpp"
 #include "engine/placement/recomputation.hpp"
 #include "unit/engine_parts/step_neighbours.hpp"
@@ -54,10 +55,12 @@ TEST(SwapControl, APluginThatIsNotThereOrNotAllowedIsRefused) {
     EXPECT_EQ(absent.state, SwapState::kRefused);
     EXPECT_EQ(absent.phase, "find");
     EXPECT_THAT(absent.reason, HasSubstr("absent"));
+    EXPECT_EQ(absent.code, StatusCode::kNotFound);
     b.config.allowed_plugins.emplace(); // and none is in it
     const host::SwapRecord forbidden = b.part.prepare(b.request(SwapSlot::kScheduler, "fcfs"))->record();
     EXPECT_EQ(forbidden.state, SwapState::kRefused);
     EXPECT_EQ(forbidden.phase, "find");
+    EXPECT_EQ(forbidden.code, StatusCode::kInvalid);
 }
 
 TEST(SwapControl, SettingsThatThePluginDoesNotHaveAreRefused) {
@@ -67,6 +70,7 @@ TEST(SwapControl, SettingsThatThePluginDoesNotHaveAreRefused) {
     const host::SwapRecord refused = b.part.prepare(r)->record();
     EXPECT_EQ(refused.phase, "create");
     EXPECT_THAT(refused.reason, HasSubstr("no_such_key"));
+    EXPECT_EQ(refused.code, StatusCode::kInvalid);
 }
 
 TEST(SwapControl, WhereOneIsRefusedNoneOfThemIsReady) {
@@ -81,7 +85,8 @@ TEST(SwapControl, WhereOneIsRefusedNoneOfThemIsReady) {
         EXPECT_EQ(bad.phase, "find");
         EXPECT_EQ(good.state, SwapState::kRefused);
         EXPECT_EQ(good.phase, kTogether);
-        EXPECT_EQ(good.reason, failed_by(bad));
+        EXPECT_EQ(good.reason, failed_by(bad).text);
+        EXPECT_EQ(good.code, StatusCode::kNotFound) << "as the one that made it fail";
         EXPECT_GT(good.transaction, 0u);
         EXPECT_EQ(good.transaction, bad.transaction);
         b.part.post_together(swaps);
@@ -105,14 +110,16 @@ TEST(SwapControl, ASlotIsNamedOnceInATransaction) {
     const auto swaps = b.part.prepare_together({b.request(SwapSlot::kScheduler, "fcfs"),
                                                 b.request(SwapSlot::kScheduler, "fcfs")});
     EXPECT_THAT(swaps[0]->record().reason, HasSubstr("named twice"));
+    EXPECT_EQ(swaps[0]->record().code, StatusCode::kInvalid);
     EXPECT_EQ(swaps[1]->record().state, SwapState::kRefused);
 }
 
 TEST(SwapControl, OneThatWasRefusedElsewhereIsRecorded) {
     Bench b;
-    const host::SwapRecord r = b.part.refuse(named("sampler", "x"), "find", "it is not a name")->record();
+    const host::SwapRecord r = b.part.refuse(named("sampler", "x"), "find", invalid("it is not a name"))->record();
     EXPECT_EQ(r.state, SwapState::kRefused);
     EXPECT_EQ(r.reason, "it is not a name");
+    EXPECT_EQ(r.code, StatusCode::kInvalid);
     EXPECT_THAT(b.second.slot().line().take_reports(), SizeIs(1)) << "for the next step's report";
 }
 

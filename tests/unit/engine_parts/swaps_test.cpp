@@ -142,7 +142,7 @@ TEST(Swaps, ASamplerWithNothingToRefuseStays) {
 
 TEST(Swaps, ARefusalIsReportedWithTheNextStepAndChangesNoOne) {
     Bench b;
-    const auto refused = b.scheduler.slot().line().refuse(named("scheduler", "absent"), "find", "there is none");
+    const auto refused = b.scheduler.slot().line().refuse(named("scheduler", "absent"), "find", fail("there is none"));
     b.part.at_boundary(false);
     EXPECT_THAT(b.states(), ElementsAre(SwapState::kRefused));
     EXPECT_EQ(b.plugins[0].name, "fake");
@@ -176,8 +176,8 @@ class LearnsInPortions final : public SwapPort {
     }
     const char* serves_phase() const override { return "adopt"; }
     void enter() override {}
-    bool roll_back(const std::string& phase, const std::string& reason) override {
-        return port_.roll_back(phase, reason);
+    bool roll_back(const std::string& phase, const Failure& why) override {
+        return port_.roll_back(phase, why);
     }
     bool computes() const override { return in_pass; }
     StepCall call_of(const StepUse& use) override { return port_.call_of(use); }

@@ -93,7 +93,9 @@ TEST(Transactions, OneThatDoesNotServeBringsAllPredecessorsBack) {
         const host::SwapRecord its = b.swaps[is_first ? 0 : 1]->record(), others = b.swaps[is_first ? 1 : 0]->record();
         EXPECT_EQ(its.phase, "accepts");
         EXPECT_EQ(others.phase, kTogether);
-        EXPECT_EQ(others.reason, failed_by(its));
+        EXPECT_EQ(others.reason, failed_by(its).text);
+        EXPECT_EQ(its.code, StatusCode::kUnsupported);
+        EXPECT_EQ(others.code, StatusCode::kUnsupported);
     }
 }
 
@@ -102,7 +104,7 @@ TEST(Transactions, OneThatLeavesOnProbationTakesTheOthersWithIt) {
     b.post();
     b.part.at_boundary(false);
     b.pass(b.second);
-    b.first.roll_back("time", "plan took too long");
+    b.first.roll_back("time", fail("plan took too long"));
     b.part.settle();
     EXPECT_THAT(b.states(), Each(SwapState::kRolledBack));
     EXPECT_EQ(b.swaps[1]->record().reason, "attention fake→next was rolled back in phase time: plan took too long");

@@ -111,7 +111,7 @@ TEST(Connection, RefusesWhatIsNoMessage) {
         return out;
     };
     EXPECT_EQ(error_of("GET / HTTP/1.1\r\n\r\n"), "sent something that is no message");
-    EXPECT_THAT(error_of(with(4, 9)), HasSubstr("speaks protocol 9, expected 4"));
+    EXPECT_THAT(error_of(with(4, 9)), HasSubstr("speaks protocol 9, expected 5"));
     EXPECT_EQ(error_of(with(6, 99)), "sent a message of the unknown type 99");
     EXPECT_EQ(error_of(with(6, 0)), "sent a message of the unknown type 0");
     EXPECT_THAT(error_of(with(11, '\x7f')), HasSubstr("announced a message of 21"));

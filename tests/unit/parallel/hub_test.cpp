@@ -95,12 +95,13 @@ TEST(Hub, RefusesStrangersAndStaysOpenForTheRightOnes) {
         auto socket = connect_to(at, kLong.join);
         EXPECT_TRUE(socket);
         Spoke spoke(*std::move(socket), h, kLong, nullptr);
-        return spoke.next().error();
+        return spoke.next().failure();
     };
-    EXPECT_EQ(refusal(hello(1, 2, "another")),
+    EXPECT_EQ(refusal(hello(1, 2, "another")).text,
               "rank 0 refuses this rank: this is another job's rank 0 ('job', not 'another')");
-    EXPECT_EQ(refusal(hello(1, 3)), "rank 0 refuses this rank: there are 2 ranks here, not 3");
-    EXPECT_EQ(refusal(hello(2, 2)), "rank 0 refuses this rank: there is no rank 2 to join");
+    EXPECT_EQ(refusal(hello(1, 2, "another")).code, StatusCode::kInvalid);
+    EXPECT_EQ(refusal(hello(1, 3)).text, "rank 0 refuses this rank: there are 2 ranks here, not 3");
+    EXPECT_EQ(refusal(hello(2, 2)).text, "rank 0 refuses this rank: there is no rank 2 to join");
     {
         auto socket = connect_to(at, kLong.join);
         ASSERT_TRUE(socket);
@@ -113,6 +114,25 @@ TEST(Hub, RefusesStrangersAndStaysOpenForTheRightOnes) {
     EXPECT_TRUE(hub.wait_until_joined());
     EXPECT_EQ(hub.address(), "127.0.0.1");
     EXPECT_TRUE(hub.begin("what")); // the strangers are no failure
+}
+
+TEST(Hub, RefusalsThatNoHubWouldSendAreReadWithCare) {
+    const auto refused_with = [](std::string_view bytes) {
+        auto [ours, theirs] = sockets();
+        Connection rank_0(std::move(ours));
+        EXPECT_TRUE(rank_0.post(MessageType::kRefused, bytes));
+        Spoke spoke(std::move(theirs), hello(1, 2), kLong, nullptr);
+        return spoke.next().failure();
+    };
+    ByteWriter full, unknown;
+    full.put(fail(StatusCode::kExhausted, "full"));
+    unknown.put(uint8_t{200});
+    unknown.put(std::string_view("why"));
+    EXPECT_EQ(refused_with(full.bytes()).code, StatusCode::kExhausted);
+    EXPECT_EQ(refused_with(unknown.bytes()).code, StatusCode::kFailed);
+    EXPECT_EQ(refused_with(unknown.bytes()).text, "rank 0 refuses this rank: why");
+    EXPECT_EQ(refused_with("a text alone").text, "rank 0's refusal of this rank ends too early");
+    EXPECT_EQ(refused_with("").code, StatusCode::kUnavailable);
 }
 
 TEST(Hub, DropsStrangersThatKeepThePlacesOfRanks) {

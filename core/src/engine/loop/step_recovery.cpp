@@ -10,7 +10,7 @@ Result<> StepRecovery::or_recovered(const Result<>& done) {
     if (done || !swaps_.can_recover()) return done;
     branches_.drop();
     passes_.give_up();
-    swaps_.recover(done.error());
+    swaps_.recover(done.failure());
     recovered_ = true;
     return {};
 }

@@ -103,9 +103,9 @@ Result<bool> KvPolicyPort::warm_up(const host::Component& next, size_t max_pages
     return warm_up_.knows_all;
 }
 
-bool KvPolicyPort::roll_back(const std::string& phase, const std::string& reason) {
+bool KvPolicyPort::roll_back(const std::string& phase, const Failure& why) {
     if (!slot_.previous()) return false;
-    journal_.note(slot_.roll_back(context_.step, phase, reason));
+    journal_.note(slot_.roll_back(context_.step, phase, why));
     return true;
 }
 
@@ -137,7 +137,7 @@ void KvPolicyPort::update() {
             count_fault(Fault::kError, kept.error());
     context_.report.calls.kv_update_ns += clock_.now_ns() - start;
     pending_.clear();
-    if (!done && !roll_back("update", done.error())) count_fault(Fault::kError, done.error());
+    if (!done && !roll_back("update", done.failure())) count_fault(Fault::kError, done.error());
 }
 
 // False: it has failed, or has named too few.
@@ -168,7 +168,7 @@ size_t KvPolicyPort::choose(std::span<kv::BlockId> out) {
     Fault fault = Fault::kError;
     std::string why;
     bool chosen = ask(out, named, fault, why);
-    if (!chosen && roll_back("choose", why)) chosen = ask(out, named, fault, why);
+    if (!chosen && roll_back("choose", fail(why))) chosen = ask(out, named, fault, why);
     if (!chosen) count_fault(fault, why);
     chose_ = &slot_.current();
     return named;
@@ -179,7 +179,7 @@ void KvPolicyPort::refused(kv::BlockId page) {
     const std::string fault = slot_.current().label() +
                               (": choose: names page " + std::to_string(static_cast<uint32_t>(page))) +
                               ", which is not cached";
-    if (!roll_back("choose", fault)) count_fault(Fault::kContract, fault);
+    if (!roll_back("choose", fail(fault))) count_fault(Fault::kContract, fault);
 }
 
 void KvPolicyPort::count_fault(Fault fault, const std::string& why) {

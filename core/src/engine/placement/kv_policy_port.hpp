@@ -25,7 +25,7 @@ class KvPolicyPort final : public kv::Evictor {
     Result<bool> warm_up(const host::Component& next, size_t max_pages = kPortion);
     void update();                          // gives it what has changed since its latest call
     // Its predecessor is back, which has got all changes too. False: it is not on probation.
-    bool roll_back(const std::string& phase, const std::string& reason);
+    bool roll_back(const std::string& phase, const Failure& why);
 
     void cached(const kv::CachedPage&) override;
     void used(kv::BlockId) override;

@@ -35,9 +35,9 @@ Result<> SamplerPort::serves(const SamplingParams& p) const {
     return {};
 }
 
-bool SamplerPort::roll_back(const std::string& phase, const std::string& reason) {
+bool SamplerPort::roll_back(const std::string& phase, const Failure& why) {
     if (!slot_.previous()) return false;
-    journal_.note(slot_.roll_back(context_.step, phase, reason));
+    journal_.note(slot_.roll_back(context_.step, phase, why));
     return true;
 }
 
@@ -54,7 +54,7 @@ Result<> SamplerPort::sample(const SampleRows& rows, const execution::StepOutput
     const std::span<float> logits = out.logits.first(size_t{rows.count()} * vocab_size_);
     if (slot_.previous()) kept_logits_.assign(logits.begin(), logits.end());
     Result<> done = ask(rows, logits, samples);
-    if (!done && roll_back("sample", done.error())) {
+    if (!done && roll_back("sample", done.failure())) {
         std::ranges::copy(kept_logits_, logits.begin());
         done = ask(rows, logits, samples);
     }

@@ -43,7 +43,7 @@ class SamplerPort {
     Result<> serves(const SamplingParams&) const; // what it has to leave to the host
     Result<> sample(const SampleRows&, const execution::StepOutput&, StepSamples&);
     // Its predecessor is back. False: it is not on probation.
-    bool roll_back(const std::string& phase, const std::string& reason);
+    bool roll_back(const std::string& phase, const Failure& why);
 
   private:
     Result<> ask(const SampleRows&, std::span<float> logits, StepSamples&);

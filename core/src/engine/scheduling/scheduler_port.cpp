@@ -41,9 +41,9 @@ void SchedulerPort::resync(const host::Component& c) {
     host::call<&pb_scheduler::resync>(c, &in);
 }
 
-bool SchedulerPort::roll_back(const std::string& phase, const std::string& reason) {
+bool SchedulerPort::roll_back(const std::string& phase, const Failure& why) {
     if (!slot_.previous()) return false;
-    host::SwapRecord record = slot_.roll_back(context_.step, phase, reason);
+    host::SwapRecord record = slot_.roll_back(context_.step, phase, why);
     resync(slot_.current());
     journal_.note(std::move(record));
     return true;
@@ -51,13 +51,13 @@ bool SchedulerPort::roll_back(const std::string& phase, const std::string& reaso
 
 bool SchedulerPort::give_up(const std::string& reason) {
     const SwapJournal::AfterCalls after(journal_);
-    return roll_back("plan", reason);
+    return roll_back("plan", fail(reason));
 }
 
 Result<> SchedulerPort::plan() {
     constexpr uint32_t kMaxBadPlansInARow = 8;
     Result<> done = ask();
-    if (!done && roll_back("plan", done.error())) done = ask();
+    if (!done && roll_back("plan", done.failure())) done = ask();
     if (done) {
         bad_plans_ = 0;
         return {};

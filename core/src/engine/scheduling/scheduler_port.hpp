@@ -36,7 +36,7 @@ class SchedulerPort {
     Result<> plan();
     const StepPlan& latest() const { return plan_; }
     // Its predecessor is back. False: it is not on probation.
-    bool roll_back(const std::string& phase, const std::string& reason);
+    bool roll_back(const std::string& phase, const Failure& why);
     bool give_up(const std::string& reason); // on one whose plans are allowed and let nothing run
 
   private:

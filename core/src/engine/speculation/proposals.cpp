@@ -34,9 +34,9 @@ Proposals::Proposals(const Parts& parts, host::Proposer proposer, DraftModel* dr
     forget_acceptance();
 }
 
-bool Proposals::roll_back(const std::string& phase, const std::string& reason) {
+bool Proposals::roll_back(const std::string& phase, const Failure& why) {
     if (!slot_.previous()) return false;
-    p_.journal.note(slot_.roll_back(p_.context.step, phase, reason));
+    p_.journal.note(slot_.roll_back(p_.context.step, phase, why));
     forget_acceptance();
     return true;
 }
@@ -44,7 +44,7 @@ bool Proposals::roll_back(const std::string& phase, const std::string& reason) {
 // One on probation has lost its slot by it.
 void Proposals::note_fault(Fault fault, const std::string& why, const char* what_follows) {
     const SwapJournal::AfterCalls after(p_.journal); // its predecessor is not asked in this step
-    if (roll_back("propose", why)) return;
+    if (roll_back("propose", fail(why))) return;
     if (faults_++ == 0) spdlog::warn("{}: {}", why, what_follows);
     p_.context.report.calls.proposer_faults += 1;
     p_.context.report.calls.proposer_breaches += fault == Fault::kContract ? 1 : 0;

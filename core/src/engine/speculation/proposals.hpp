@@ -54,7 +54,7 @@ class Proposals final : public DraftFeedback {
     bool asked() const { return asked_in_ == p_.context.step; } // the proposer, in this step
     void forget_acceptance() { selection_.forget_acceptance(); } // another one proposes from now on
     // Its predecessor is back. False: it is not on probation.
-    bool roll_back(const std::string& phase, const std::string& reason);
+    bool roll_back(const std::string& phase, const Failure& why);
     void propose(); // for the sequences that run
 
     void observe(const Sequence&, uint32_t verified, uint32_t accepted) override;

@@ -37,7 +37,7 @@ void AttentionSwaps::enter() {
 }
 
 // What it has written on probation may be wrong, if it could not compute.
-bool AttentionSwaps::roll_back(const std::string& phase, const std::string& reason) {
+bool AttentionSwaps::roll_back(const std::string& phase, const Failure& why) {
     if (!slot_.previous()) return false;
     if (bound_) {
         if (const auto back = exchange_->use(*slot_.previous()); !back) // it is bound still
@@ -45,7 +45,7 @@ bool AttentionSwaps::roll_back(const std::string& phase, const std::string& reas
         exchange_->forget();
         recompute_all();
     }
-    journal_.note(slot_.roll_back(context_.step, phase, reason));
+    journal_.note(slot_.roll_back(context_.step, phase, why));
     return true;
 }
 

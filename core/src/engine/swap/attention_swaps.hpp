@@ -26,7 +26,7 @@ class AttentionSwaps final : public SwapPort {
     void enter() override;
     Result<> serves() override { return bound_; }
     const char* serves_phase() const override { return "bind"; }
-    bool roll_back(const std::string& phase, const std::string& reason) override;
+    bool roll_back(const std::string& phase, const Failure& why) override;
     bool computes() const override { return true; }
     void commit() override { exchange_->forget(); }
     StepCall call_of(const StepUse&) override;

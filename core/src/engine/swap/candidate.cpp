@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "config/engine_config.hpp"
 #include "engine/swap/swap_port.hpp"
 #include "host/library.hpp"
@@ -13,24 +14,24 @@ namespace patchbay::engine {
 Constructed find_and_construct(SwapPort& port, const CandidateInputs& in, host::Identity& to) {
     const auto& [name, settings] = in.choice;
     const auto found = in.registry.find(to.kind, name);
-    if (!found) return {nullptr, "find", found.error()};
-    if (const auto taken = port.takes_swaps(); !taken) return {nullptr, "find", taken.error()};
+    if (!found) return {nullptr, "find", found.failure()};
+    if (const auto taken = port.takes_swaps(); !taken) return {nullptr, "find", taken.failure()};
     const host::Manifest& plugin = *in.registry.plugin_of(**found);
     to.version = (*found)->version;
     to.sha256 = plugin.sha256;
     to.build = plugin.build;
     to.path = plugin.library.string();
     if (const auto faults = host::check_settings(**found, settings); !faults.empty())
-        return {nullptr, "create", faults[0].text};
+        return {nullptr, "create", invalid(faults[0].text)};
     if (const auto passed = in.prober.try_out(plugin, {to.kind, name, settings, {}}); !passed)
-        return {nullptr, "probe", passed.error()};
+        return {nullptr, "probe", passed.failure()};
     auto library = host::Library::open(plugin.library, plugin.sha256);
-    if (!library) return {nullptr, "create", library.error()};
+    if (!library) return {nullptr, "create", library.failure()};
     const pb_component* type = (*library)->find(to.kind, name);
-    if (!type) return {nullptr, "create", "its manifest promises what its library does not hold"};
+    if (!type) return {nullptr, "create", fail("its manifest promises what its library does not hold")};
     auto component = port.construct(*std::move(library), *type, settings, in.services);
-    if (!component) return {nullptr, "create", component.error()};
-    if (const auto fits = port.fits(**component); !fits) return {nullptr, "create", fits.error()};
+    if (!component) return {nullptr, "create", component.failure()};
+    if (const auto fits = port.fits(**component); !fits) return {nullptr, "create", fits.failure()};
     return {*std::move(component), {}, {}};
 }
 

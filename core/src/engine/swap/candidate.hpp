@@ -29,7 +29,8 @@ struct CandidateInputs {
 
 struct Constructed {
     std::unique_ptr<host::Component> made; // null: not, in a phase and for a reason
-    std::string phase, why;
+    std::string phase;
+    Failure why;
     explicit operator bool() const { return made != nullptr; }
 };
 

@@ -42,18 +42,19 @@ Result<> ModelSwaps::takes_swaps() const {
 }
 
 ModelSwaps::Opened ModelSwaps::open(const CandidateInputs& in, host::Identity& to) {
-    const auto refuse = [](const std::string& phase, const std::string& why) {
+    const auto refuse = [](const std::string& phase, const Failure& why) {
         return Opened{{nullptr, phase, why}, std::nullopt, {}};
     };
-    if (const auto taken = takes_swaps(); !taken) return refuse("find", taken.error());
+    if (const auto taken = takes_swaps(); !taken) return refuse("find", taken.failure());
     const config::EngineConfig wanted = execution::with_weights(p_.config, in.choice.plugin);
     std::error_code unreadable;
     if (!std::filesystem::exists(wanted.model.path, unreadable))
-        return refuse("find", unreadable ? unreadable.message() : "there is no such folder or file");
+        return refuse("find", unreadable ? fail(code_of_open(unreadable.value()), unreadable.message())
+                                         : not_found("there is no such folder or file"));
     auto model = execution::choose_model(wanted, in.registry, execution::Numbers::kSome);
-    if (!model) return refuse("find", model.error());
+    if (!model) return refuse("find", model.failure());
     auto identity = weights::model_identity(wanted.model.path);
-    if (!identity) return refuse("find", identity.error());
+    if (!identity) return refuse("find", identity.failure());
     auto component = find_and_construct(*this, {{model->plugin, {}}, in.registry, in.prober, in.services}, to);
     return {std::move(component), *std::move(model), *std::move(identity)};
 }
@@ -71,7 +72,7 @@ std::shared_ptr<host::Swap> ModelSwaps::prepare(const CandidateInputs& in, const
     host::Identity to;
     to.kind = "model";
     to.name = in.choice.plugin;
-    const auto refuse = [&](const std::string& phase, const std::string& why) {
+    const auto refuse = [&](const std::string& phase, const Failure& why) {
         return slot_.line().refuse(to, phase, why, in.transaction);
     };
     Opened opened = open(in, to);
@@ -79,7 +80,7 @@ std::shared_ptr<host::Swap> ModelSwaps::prepare(const CandidateInputs& in, const
     auto component = std::move(opened.component.made);
     const auto alive = std::make_shared<int>();
     auto loaded = exchange_->load(*component, *opened.choice, {in.choice.plugin, opened.identity}, run);
-    if (!loaded) return refuse("load", loaded.error());
+    if (!loaded) return refuse("load", loaded.failure());
     component->keep(alive);
     run([&] { release_unused(); });
     {
@@ -130,12 +131,12 @@ void ModelSwaps::commit() {
     release_unused();
 }
 
-bool ModelSwaps::roll_back(const std::string& phase, const std::string& reason) {
+bool ModelSwaps::roll_back(const std::string& phase, const Failure& why) {
     if (!slot_.previous()) return false;
     if (used_)
         if (const auto back = exchange(*slot_.previous(), other_); !back) spdlog::error("model: {}", back.error());
     commit();
-    p_.journal.note(slot_.roll_back(p_.context.step, phase, reason));
+    p_.journal.note(slot_.roll_back(p_.context.step, phase, why));
     return true;
 }
 

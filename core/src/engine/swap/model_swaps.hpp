@@ -52,7 +52,7 @@ class ModelSwaps final : public SwapPort {
     void enter() override;
     Result<> serves() override { return used_; }
     const char* serves_phase() const override { return "use"; }
-    bool roll_back(const std::string& phase, const std::string& reason) override;
+    bool roll_back(const std::string& phase, const Failure& why) override;
     bool computes() const override { return true; }
     void commit() override;
     StepCall call_of(const StepUse&) override;

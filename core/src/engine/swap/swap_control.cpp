@@ -37,7 +37,7 @@ std::shared_ptr<host::Swap> SwapControl::prepare(const SwapRequest& request, uin
         host::Identity to;
         to.kind = name_of(request.slot);
         to.name = request.choice.plugin;
-        return slot_port.slot().line().refuse(to, "create", e.what(), transaction);
+        return slot_port.slot().line().refuse(to, "create", fail(e.what()), transaction);
     }
 }
 
@@ -52,7 +52,7 @@ bool SwapControl::needs_new_engine(const SwapRequest& request) {
 }
 
 std::shared_ptr<host::Swap> SwapControl::refuse(const host::Identity& to, const std::string& phase,
-                                                const std::string& why) {
+                                                const Failure& why) {
     return port(*swap_slot(to.kind)).slot().line().refuse(to, phase, why);
 }
 
@@ -65,25 +65,26 @@ std::vector<std::shared_ptr<host::Swap>> SwapControl::prepare_together(const std
     if (requests.size() == 1) return {prepare(requests.front())};
     const uint64_t number = p_.transactions.next_number();
     std::vector<std::shared_ptr<host::Swap>> out;
-    std::string failed;
+    std::optional<Failure> failed;
     for (const SwapRequest& r : requests) {
         host::Slot& slot = port(r.slot).slot();
-        const auto refused = [&](const std::string& phase, const std::string& why) {
+        const auto refused = [&](const std::string& phase, const Failure& why) {
             host::Identity to;
             to.kind = name_of(r.slot);
             to.name = r.choice.plugin;
             return slot.line().refuse(to, phase, why, number);
         };
         const bool twice = std::ranges::count(requests, r.slot, &SwapRequest::slot) > 1;
-        if (!failed.empty()) out.push_back(refused(kTogether, failed));
-        else if (twice) out.push_back(refused("find", "this slot is named twice, expected once in a transaction"));
+        if (failed) out.push_back(refused(kTogether, *failed));
+        else if (twice)
+            out.push_back(refused("find", invalid("this slot is named twice, expected once in a transaction")));
         else out.push_back(prepare(r, number));
         const host::SwapRecord record = out.back()->record();
-        if (failed.empty() && record.settled()) failed = failed_by(record);
+        if (!failed && record.settled()) failed = failed_by(record);
     }
-    if (failed.empty()) return out;
+    if (!failed) return out;
     for (size_t i = 0; i < requests.size(); ++i)
-        port(requests[i].slot).slot().line().withdraw(out[i], kTogether, failed);
+        port(requests[i].slot).slot().line().withdraw(out[i], kTogether, *failed);
     return out;
 }
 

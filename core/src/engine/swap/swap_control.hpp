@@ -41,7 +41,7 @@ class SwapControl {
     // or its vocabulary is another one. False where it cannot be said, which prepare() then explains.
     bool needs_new_engine(const SwapRequest&);
     // Records one that was refused before it came to the engine.
-    std::shared_ptr<host::Swap> refuse(const host::Identity& to, const std::string& phase, const std::string& why);
+    std::shared_ptr<host::Swap> refuse(const host::Identity& to, const std::string& phase, const Failure& why);
 
   private:
     SwapPort& port(SwapSlot slot) { return *p_.ports[static_cast<size_t>(slot)]; }

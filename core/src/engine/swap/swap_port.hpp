@@ -31,7 +31,7 @@ class SwapPort {
     virtual Result<> serves() { return {}; }
     virtual const char* serves_phase() const { return "accepts"; }
     // Its predecessor is back. False: it is not on probation.
-    virtual bool roll_back(const std::string& phase, const std::string& reason) = 0;
+    virtual bool roll_back(const std::string& phase, const Failure& why) = 0;
     // Whether a step on probation must be back before the next one is planned, because its predecessor may redo it.
     virtual bool redoes_steps() const { return true; }
     // Whether it is part of what computes a step: then none may be in flight while it is exchanged, and a step that

@@ -15,8 +15,8 @@ class SchedulerSwaps final : public SwapPort {
     SchedulerSwaps(SchedulerPort& port, StepContext& context) : port_(port), context_(context) {}
     host::Slot& slot() override { return port_.slot(); }
     void enter() override { port_.resync(port_.slot().current()); }
-    bool roll_back(const std::string& phase, const std::string& reason) override {
-        return port_.roll_back(phase, reason);
+    bool roll_back(const std::string& phase, const Failure& why) override {
+        return port_.roll_back(phase, why);
     }
     StepCall call_of(const StepUse& use) override { return {"plan", use.planned, context_.report.calls.plan_ns}; }
 
@@ -40,8 +40,8 @@ class SamplerSwaps final : public SwapPort {
     Result<> fits(host::Component&) const override;
     void enter() override {}
     Result<> serves() override; // every request that is there
-    bool roll_back(const std::string& phase, const std::string& reason) override {
-        return port_.roll_back(phase, reason);
+    bool roll_back(const std::string& phase, const Failure& why) override {
+        return port_.roll_back(phase, why);
     }
     StepCall call_of(const StepUse& use) override { return {"sample", use.sampled, p_.context.report.calls.sample_ns}; }
 
@@ -58,8 +58,8 @@ class ProposerSwaps final : public SwapPort {
     Result<std::unique_ptr<host::Component>> construct(std::shared_ptr<host::Library>, const pb_component&,
                                                        const host::Settings&, const host::Services&) override;
     void enter() override { proposals_.forget_acceptance(); }
-    bool roll_back(const std::string& phase, const std::string& reason) override {
-        return proposals_.roll_back(phase, reason);
+    bool roll_back(const std::string& phase, const Failure& why) override {
+        return proposals_.roll_back(phase, why);
     }
     bool redoes_steps() const override { return false; } // the next step goes on without drafts
     StepCall call_of(const StepUse&) override {
@@ -81,8 +81,8 @@ class KvPolicySwaps final : public SwapPort {
     void enter() override { adopted_ = port_.adopt(); }
     Result<> serves() override { return adopted_; }
     const char* serves_phase() const override { return "adopt"; }
-    bool roll_back(const std::string& phase, const std::string& reason) override {
-        return port_.roll_back(phase, reason);
+    bool roll_back(const std::string& phase, const Failure& why) override {
+        return port_.roll_back(phase, why);
     }
     bool redoes_steps() const override { return false; } // the page unused the longest is evicted instead
     StepCall call_of(const StepUse&) override;

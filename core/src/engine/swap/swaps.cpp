@@ -35,7 +35,7 @@ void Swaps::exchange(SwapPort& port) {
     if (!next || slot.transaction() > 0) return; // that is the transaction's
     const uint64_t start = p_.clock.now_ns();
     if (const Result<bool> knows_all = port.warm_up(*next); !knows_all) {
-        return p_.journal.note(slot.turn_away(p_.context.step, port.serves_phase(), knows_all.error()));
+        return p_.journal.note(slot.turn_away(p_.context.step, port.serves_phase(), knows_all.failure()));
     } else if (!*knows_all) {
         return slot.note_pause(p_.clock.now_ns() - start);
     }
@@ -44,7 +44,7 @@ void Swaps::exchange(SwapPort& port) {
     const bool entered = record.state == host::SwapState::kOnProbation;
     p_.journal.note(std::move(record));
     if (!entered) return;
-    if (const Result<> served = port.serves(); !served) port.roll_back(port.serves_phase(), served.error());
+    if (const Result<> served = port.serves(); !served) port.roll_back(port.serves_phase(), served.failure());
 }
 
 void Swaps::at_boundary(bool in_flight) {
@@ -69,9 +69,9 @@ bool Swaps::can_recover() const {
     return std::ranges::any_of(p_.ports, [](SwapPort* port) { return port->computes() && port->slot().previous(); });
 }
 
-bool Swaps::recover(const std::string& reason) {
+bool Swaps::recover(const Failure& why) {
     for (SwapPort* port : p_.ports)
-        if (port->computes() && port->roll_back("run", reason)) return true;
+        if (port->computes() && port->roll_back("run", why)) return true;
     return false;
 }
 
@@ -86,8 +86,8 @@ void Swaps::end_step(SwapPort& port, const SwapPort::StepUse& use) {
     if (!port.slot().previous()) return; // that call has failed
     const Deadline deadline = deadline_of(port.slot().current(), p_.settings);
     if (deadline.ms > 0 && call.ns > deadline.ms * 1'000'000) {
-        port.roll_back("time", std::string(call.name) + " took " + std::to_string(call.ns / 1'000'000) +
-                                   " ms, more than " + deadline.key + " of " + std::to_string(deadline.ms));
+        port.roll_back("time", fail(std::string(call.name) + " took " + std::to_string(call.ns / 1'000'000) +
+                                    " ms, more than " + deadline.key + " of " + std::to_string(deadline.ms)));
         return;
     }
     if (!call.made) return;

@@ -36,7 +36,7 @@ class Swaps {
     bool needs_boundary() const;
     // The step has failed where it computes. True: the predecessor of a component on probation is back, and everything
     // is to be computed anew.
-    bool recover(const std::string& reason);
+    bool recover(const Failure& why);
     bool can_recover() const;
     // Whether a component is on probation whose steps must be back before the next one is planned.
     bool step_may_be_redone() const;

@@ -10,9 +10,9 @@
 
 namespace patchbay::engine {
 
-std::string failed_by(const host::SwapRecord& r) {
-    return r.kind + " " + r.from.name + "→" + r.to.name + " was " + std::string(name_of(r.state)) + " in phase " +
-           r.phase + ": " + r.reason;
+Failure failed_by(const host::SwapRecord& r) {
+    return fail(r.code, r.kind + " " + r.from.name + "→" + r.to.name + " was " + std::string(name_of(r.state)) +
+                            " in phase " + r.phase + ": " + r.reason);
 }
 
 void Transactions::post(std::vector<Member> members, uint64_t not_before_ns) {
@@ -77,7 +77,7 @@ bool Transactions::warm_up(Transaction& t) {
         const uint64_t start = clock_.now_ns();
         const Result<bool> knows_all = m.port->warm_up(*m.port->slot().candidate());
         if (!knows_all) {
-            turn_away(t, m, m.port->serves_phase(), knows_all.error());
+            turn_away(t, m, m.port->serves_phase(), knows_all.failure());
             return false;
         }
         if (*knows_all) continue;
@@ -88,8 +88,8 @@ bool Transactions::warm_up(Transaction& t) {
 }
 
 void Transactions::turn_away(const Transaction& t, const Member& because, const std::string& phase,
-                             const std::string& reason) {
-    const host::SwapRecord refused = because.port->slot().turn_away(context_.step, phase, reason);
+                             const Failure& why) {
+    const host::SwapRecord refused = because.port->slot().turn_away(context_.step, phase, why);
     journal_.note(refused);
     for (const Member& other : t.members)
         if (other.port != because.port)
@@ -101,7 +101,7 @@ bool Transactions::hand_over(const Transaction& t) {
     for (const Member& m : t.members) {
         std::string phase;
         if (const Result<> done = m.port->slot().hand_over(phase); !done) {
-            turn_away(t, m, phase, done.error());
+            turn_away(t, m, phase, done.failure());
             return false;
         }
     }
@@ -120,14 +120,14 @@ void Transactions::begin(Transaction t) {
     on_probation_.push_back(std::move(t));
     for (const Member& m : on_probation_.back().members)
         if (const Result<> served = m.port->serves(); !served) {
-            m.port->roll_back(m.port->serves_phase(), served.error());
+            m.port->roll_back(m.port->serves_phase(), served.failure());
             return;
         }
 }
 
 // In the other order than they took their slots.
 void Transactions::roll_back_rest(const Transaction& t) {
-    std::string cause = "another one of the transaction was rolled back";
+    Failure cause = fail("another one of the transaction was rolled back");
     for (const host::SwapRecord& r : context_.report.swaps)
         if (r.transaction == t.number && r.state == host::SwapState::kRolledBack) cause = failed_by(r);
     for (auto m = t.members.rbegin(); m != t.members.rend(); ++m)

@@ -23,7 +23,7 @@ class SwapJournal;
 
 // Why the others of its transaction fail with it: "scheduler fcfs→sjff was refused in phase find: …". Their phase is
 // kTogether.
-std::string failed_by(const host::SwapRecord&);
+Failure failed_by(const host::SwapRecord&);
 
 class Transactions {
   public:
@@ -59,7 +59,7 @@ class Transactions {
     static bool is_due(const Transaction&);
     void take_due();
     bool warm_up(Transaction&);
-    void turn_away(const Transaction&, const Member& because, const std::string& phase, const std::string& reason);
+    void turn_away(const Transaction&, const Member& because, const std::string& phase, const Failure& why);
     void begin(Transaction);
     bool hand_over(const Transaction&);
     void roll_back_rest(const Transaction&);
