@@ -50,8 +50,7 @@ SwapControl& Engine::swaps() { return *impl_->swaps; }
 const kv::KvCache& Engine::kv() const { return *impl_->pipeline->cache.kv; }
 
 const kv::BlockTable* Engine::table_of(RequestId id) const {
-    const Sequence* const s = impl_->pipeline->sequences.all.find(id);
-    return s ? &s->kv.table : nullptr;
+    return impl_->pipeline->sequences.all.table_of(id);
 }
 
 Result<> Engine::reset_prefix_cache() {
@@ -74,12 +73,8 @@ View Engine::view() const {
     p.scheduling.hints.update();
     View out;
     const uint32_t block_size = p.cache.kv->shape().block_size();
-    const auto queue = p.sequences.all.waiting().records();
-    out.waiting.assign(queue.begin(), queue.end());
-    for (const auto& [arrival_ns, id] : p.sequences.all.pending())
-        if (arrival_ns <= impl_->clock.now_ns())
-            out.waiting.push_back(record_of(*p.sequences.all.find(id), {}, block_size));
-    for (const Sequence* r : p.sequences.all.running()) out.running.push_back(record_of(*r, {}, block_size));
+    out.waiting = p.sequences.all.waiting_records(impl_->clock.now_ns(), block_size);
+    out.running = p.sequences.all.running_records(block_size);
     for (const StepPlan::Preemption& item : p.scheduling.scheduler.latest().preemptions)
         out.preempted.push_back(item.id);
     out.free_pages = p.cache.kv->pool().free();

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/request.hpp"
+#include "engine/request/ids.hpp"
 #include "engine/step_report.hpp"
 #include "patchbay/abi/scheduler.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 #include "base/result.hpp"
 #include "runner/batch.hpp"
-#include "runner/device_sampling.hpp"
+#include "runner/sampled_rows.hpp"
 
 namespace patchbay::execution {
 

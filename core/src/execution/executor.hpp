@@ -6,12 +6,15 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "host/component.hpp"
 #include "kv/copy_queue.hpp"
 #include "runner/batch.hpp"
 #include "runner/call_times.hpp"
-#include "runner/device_sampling.hpp"
 #include "runner/graph_use.hpp"
+#include "runner/sampled_rows.hpp"
+
+namespace patchbay::host {
+class Component;
+}
 
 namespace patchbay::execution {
 

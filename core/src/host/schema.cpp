@@ -6,6 +6,7 @@
 #include "base/numbers.hpp"
 #include "base/suggest.hpp"
 #include "base/words.hpp"
+#include "host/manifest.hpp"
 
 namespace patchbay::host {
 namespace {

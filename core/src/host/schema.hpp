@@ -6,9 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "host/manifest.hpp"
-
 namespace patchbay::host {
+
+struct ComponentManifest;
+struct ParamManifest;
 
 using Settings = std::map<std::string, std::string>;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/refusals.hpp"
+#include "kv/block_table.hpp"
 #include "parallel/bytes.hpp"
 
 namespace patchbay::parallel {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kv/block_table.hpp"
+
 namespace patchbay::runner {
 
 void BatchPages::clear(const BatchForm& form) {

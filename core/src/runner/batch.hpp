@@ -5,9 +5,12 @@
 #include <span>
 #include <vector>
 
-#include "kv/block_table.hpp"
 #include "kv/copy_queue.hpp"
 #include "patchbay/abi/attention.h"
+
+namespace patchbay::kv {
+struct BlockTable;
+}
 
 namespace patchbay::runner {
 

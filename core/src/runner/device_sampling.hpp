@@ -4,14 +4,13 @@
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
 #include "host/component.hpp"
-#include "patchbay/abi/sampler.h"
 #include "runner/device_memory.hpp"
+#include "runner/sampled_rows.hpp"
 
 namespace patchbay::runner {
 
@@ -19,17 +18,6 @@ namespace patchbay::runner {
 bool runs_on_device(const host::Component& sampler);
 // That it can be called beside a device of that name.
 Result<> check_sampler(const host::Component& sampler, std::string_view device, const pb_device_info&);
-
-struct SampleCall {
-    const host::Component& sampler; // on the device
-    pb_sample_batch batch;          // rows; what is of logits and outputs is not looked at
-};
-
-struct SampledRows { // of one step, in host memory, by row
-    std::span<const int32_t> tokens, top_tokens;
-    std::span<const float> logprobs, top_logprobs;
-    uint32_t max_logprobs = 0, faults = 0;
-};
 
 class DeviceSampling {
   public:

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/placement/placed.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/substitutes.hpp"
 #include "execution/scripted_executor.hpp"
 

@@ -27,7 +27,7 @@ TEST(WaitingQueue, PreemptedOnesComeInFront) {
 TEST(WaitingQueue, AgreesWithAPlainListUnderRandomUse) {
     std::mt19937 random(7);
     WaitingQueue q;
-    std::deque<std::pair<uint64_t, WaitingQueue::Ticket>> plain;
+    std::deque<std::pair<uint64_t, QueueTicket>> plain;
     uint64_t next = 0;
     for (int i = 0; i < 20000; ++i) {
         const auto what = random() % 5;

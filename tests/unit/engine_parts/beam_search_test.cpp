@@ -8,6 +8,8 @@
 #include <numeric>
 #include <random>
 
+#include "engine/request/sampling_params.hpp"
+
 namespace patchbay::engine::testing {
 namespace {
 

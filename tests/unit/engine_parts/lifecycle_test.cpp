@@ -119,9 +119,9 @@ TEST(Lifecycle, AnAbortWithinAStepIsKeptForItsEnd) {
     b.lifecycle.begin_step();
     b.lifecycle.abort(s.id);
     EXPECT_FALSE(s.ended);
-    EXPECT_TRUE(b.aborts.has(s));
+    EXPECT_TRUE(b.aborts.has(s.group));
     EXPECT_THAT(b.aborts.take(), ElementsAre(s.id));
-    EXPECT_FALSE(b.aborts.has(s));
+    EXPECT_FALSE(b.aborts.has(s.group));
 }
 
 TEST(Lifecycle, AnIdOfAFurtherOutputIsNoRequest) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/request/sequence.hpp"
 #include "engine/request/sequences.hpp"
 #include "engine/request/validation.hpp"
 #include "execution/executor.hpp"

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "engine/loop/step_context.hpp"
+#include "engine/sampling/logits_reader.hpp"
 #include "engine/sampling/sample_rows.hpp"
 #include "engine/sampling/step_samples.hpp"
 #include "engine/swap/swap_journal.hpp"

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kv/block_table.hpp"
 #include "parallel/launch.hpp"
 
 namespace patchbay::parallel {

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "kv/block_table.hpp"
+
 namespace patchbay::runner {
 namespace {
 

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "config/engine_config.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/speculation/draft_kv.hpp"
 #include "kv/kv_cache.hpp"
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/request/sampling_params.hpp"
+
 namespace patchbay::engine {
 namespace {
 

@@ -7,13 +7,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "engine/request.hpp"
 #include "engine/output/stop_matcher.hpp"
+#include "engine/request/output.hpp"
 #include "text/detokenizer.hpp"
 
 namespace patchbay::engine {
+
+struct SamplingParams;
 
 struct Hypothesis { // one output, complete or as far as it has come
     std::vector<TokenId> tokens;

@@ -7,8 +7,10 @@
 #include "config/engine_config.hpp"
 #include "config/step_limits.hpp"
 #include "engine/loop/step_context.hpp"
+#include "engine/output/output_text.hpp"
 #include "engine/placement/placed.hpp"
 #include "engine/request/parameters.hpp"
+#include "engine/request/sequence.hpp"
 #include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
@@ -82,14 +84,17 @@ Result<> BeamSearches::check(const Request& r) const {
 void BeamSearches::add(const std::vector<Sequence*>& slots) {
     const Sequence& first = *slots.front();
     const SamplingParams& p = first.request.sampling;
-    Hypothesis empty{.stops = first.output.stops};
-    if (first.output.detokenizer) empty.detokenizer = *first.output.detokenizer;
+    Hypothesis empty{.stops = StopMatcher({}, StopMatcher::Keep::kBefore)};
+    if (const OutputText* const text = first.output.text.get()) {
+        empty.detokenizer = text->detokenizer;
+        empty.stops = text->stops;
+    }
     BeamSearch search({p, end_tokens(p, limits_.eos), p.stop_token_ids, first.request.ends_after}, std::move(empty));
     auto g = std::make_unique<BeamGroup>(BeamGroup{std::move(search), slots, {}, 0});
     g->candidates.resize(1);
     const uint32_t wanted = candidates_wanted(p);
     for (Sequence* s : slots) {
-        s->output.detokenizer.reset(); // each hypothesis has its own
+        s->output.text.reset(); // each hypothesis has its own
         s->sampling.params.temperature = 0;
         s->sampling.params.logprobs = wanted + 1;
     }

@@ -20,12 +20,14 @@ struct EngineSettings;
 }
 
 namespace patchbay::kv {
+struct BlockTable;
 class KvCache;
 }
 
 namespace patchbay::engine {
 
 struct Placed;
+struct Request;
 struct StepContext;
 
 struct BeamLimits {

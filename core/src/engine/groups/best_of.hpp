@@ -1,9 +1,10 @@
 // best_of: outputs of a request are kept until all have ended, and the best of them are handed out. Between the engine
 // and who asked; the engine itself knows them as outputs like any other.
 #pragma once
+#include <cstdint>
 #include <functional>
 
-#include "engine/request.hpp"
+#include "engine/request/output.hpp"
 
 namespace patchbay::engine {
 

@@ -13,6 +13,10 @@ void Siblings::add(std::vector<Sequence*> all) {
     all_.emplace(request, std::move(all));
 }
 
+void Siblings::hold(const Sequence& first) { holding_.insert(first.id); }
+
+bool Siblings::holds(const Sequence& s) const { return holding_.contains(s.id); }
+
 std::vector<Sequence*> Siblings::release(const Sequence& first) {
     holding_.erase(first.id);
     std::vector<Sequence*> held;

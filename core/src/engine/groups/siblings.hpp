@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "engine/request/ids.hpp"
-#include "engine/request/sequence.hpp"
 
 namespace patchbay::kv {
 class KvCache;
 }
 
 namespace patchbay::engine {
+
+struct Sequence;
 
 class Siblings {
   public:
@@ -22,8 +23,8 @@ class Siblings {
     explicit Siblings(const kv::KvCache& kv) : kv_(kv) {}
 
     void add(std::vector<Sequence*> all);         // of one request, the first one first
-    void hold(const Sequence& first) { holding_.insert(first.id); } // the others, until it has computed the prompt
-    bool holds(const Sequence& s) const { return holding_.contains(s.id); }
+    void hold(const Sequence& first);             // the others, until it has computed the prompt
+    bool holds(const Sequence&) const;
     // Those that it held, which are to wait before all others, in this order. Where it has ended and left nothing in
     // the cache, the next one takes its place and holds the others.
     std::vector<Sequence*> release(const Sequence& first);

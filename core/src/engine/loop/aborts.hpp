@@ -4,14 +4,14 @@
 #include <utility>
 #include <vector>
 
-#include "engine/request/sequence.hpp"
+#include "engine/request/ids.hpp"
 
 namespace patchbay::engine {
 
 class Aborts {
   public:
     void add(RequestId request) { requests_.push_back(request); }
-    bool has(const Sequence& s) const { return std::ranges::find(requests_, s.group) != requests_.end(); }
+    bool has(RequestId request) const { return std::ranges::find(requests_, request) != requests_.end(); }
     std::vector<RequestId> take() { return std::exchange(requests_, {}); }
 
   private:

@@ -5,6 +5,7 @@
 #include "base/refusals.hpp"
 #include "engine/impl.hpp"
 #include "engine/loop/in_flight.hpp"
+#include "engine/request/sequence.hpp"
 
 namespace patchbay::engine {
 

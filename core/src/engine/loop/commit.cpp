@@ -8,6 +8,7 @@
 #include "engine/loop/in_flight.hpp"
 #include "engine/loop/lifecycle.hpp"
 #include "engine/loop/step_context.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/sampling/sampler_port.hpp"
 #include "engine/speculation/branches.hpp"
@@ -38,7 +39,7 @@ void Commit::commit(std::span<const Placed> step, const StepSamples& samples, st
 void Commit::fill_placeholders(std::span<const Placed> step, size_t i, const StepSamples& samples) {
     const Placed& item = step[i];
     Sequence& s = *item.sequence;
-    if (p_.aborts.has(s)) { // it ends with the step, without the step's tokens
+    if (p_.aborts.has(s.group)) { // it ends with the step, without the step's tokens
         s.drop_drafts();
         s.computed = item.confirmed;
         return;
@@ -83,7 +84,7 @@ void Commit::count_drafts(std::span<const Placed> step, size_t i, uint32_t accep
 }
 
 void Commit::pool(Sequence& s) {
-    if (p_.aborts.has(s)) return; // it ends with the step
+    if (p_.aborts.has(s.group)) return; // it ends with the step
     if (auto ending = p_.pooling.finish(s)) p_.lifecycle.finish(s, *std::move(ending));
 }
 
@@ -113,7 +114,7 @@ bool Commit::append(Sequence& s, TokenId token, uint32_t row, const StepSamples&
 
 void Commit::take_beam(const Placed& item, const StepSamples& samples) {
     Sequence& s = *item.sequence;
-    if (s.ended || p_.aborts.has(s)) return; // with another one of its search, or with the step
+    if (s.ended || p_.aborts.has(s.group)) return; // with another one of its search, or with the step
     const auto fault = p_.beams.take(item, samples, p_.sampler.text());
     if (!fault) return;
     for (BeamSearches::Ending& e : p_.beams.end(s, *fault)) {
@@ -136,11 +137,11 @@ void Commit::publish(std::span<const Placed> step) {
     for (const Placed& item : step)
         if (!item.sequence->is_beam()) collect(*item.sequence); // the outputs of beams are known at their end
     for (Sequence* s : going_on) { // one that a callback aborts is there until the step ends
-        if (p_.aborts.has(*s)) p_.outputs.take_back(*s);
+        if (p_.aborts.has(s->group)) p_.outputs.take_back(*s);
         else p_.outputs.hand_out(*s);
     }
     for (auto& s : ended) {
-        if (p_.aborts.has(*s)) p_.outputs.take_back(*s);
+        if (p_.aborts.has(s->group)) p_.outputs.take_back(*s);
         if (s->request.on_output) s->request.on_output(s->output.delta);
         if (s->kv.table.held > 0) p_.drafting.linger(std::move(s));
     }

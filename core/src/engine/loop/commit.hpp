@@ -1,9 +1,11 @@
 // A step that is back: its tokens become output, drafts are accepted, searches choose, and deltas are handed out.
 #pragma once
-#include <memory>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/placement/placed.hpp"
+#include "engine/request/ids.hpp"
 
 namespace patchbay::engine {
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/request/sequence.hpp"
 #include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/placement/placed.hpp"
+#include "kv/block_table.hpp"
 
 namespace patchbay::kv {
 class KvCache;

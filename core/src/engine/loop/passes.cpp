@@ -6,11 +6,16 @@
 #include "engine/loop/in_flight.hpp"
 #include "engine/loop/step_context.hpp"
 #include "engine/loop/step_summary.hpp"
+#include "engine/sampling/sampler_port.hpp"
 #include "engine/speculation/draft_verification.hpp"
 #include "engine/step_report.hpp"
 #include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
+
+bool Passes::host_samples() const {
+    return p_.executor.tokens() == execution::TokenSource::kModel && !p_.sampler.is_on_device();
+}
 
 Result<> Passes::submit(std::span<Placed> placed, const Way& way) {
     PB_CHECK(timer_.run(Phase::kBuild, [&] { p_.batches.build(placed); }));

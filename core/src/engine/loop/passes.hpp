@@ -9,7 +9,6 @@
 #include "engine/loop/in_flight.hpp"
 #include "engine/loop/phase_timer.hpp"
 #include "engine/placement/preemption.hpp"
-#include "engine/sampling/sampler_port.hpp"
 
 namespace patchbay::kv {
 class KvCache;
@@ -18,6 +17,7 @@ class KvCache;
 namespace patchbay::engine {
 
 class DraftVerification;
+class SamplerPort;
 struct StepContext;
 class StepSummary;
 
@@ -42,9 +42,7 @@ class Passes {
     bool sampled() const { return p_.batches.rows().count() > 0; } // the latest one that was built had rows to sample
     bool oldest_is_poisoned() const { return p_.in_flight.any() && p_.in_flight.oldest().is_poisoned; }
     // Whether the host samples, so that the next token is known only when its logits are back.
-    bool host_samples() const {
-        return p_.executor.tokens() == execution::TokenSource::kModel && !p_.sampler.is_on_device();
-    }
+    bool host_samples() const;
     // Why the oldest step must be back before the next one is planned, by what its sequences are. Empty: it need not.
     std::string_view history_reason() const { return p_.in_flight.history_reason(); }
 

@@ -6,6 +6,7 @@
 #include "engine/loop/step_context.hpp"
 #include "engine/placement/preemption.hpp"
 #include "engine/placement/pressure.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/sampling/structured_output.hpp"
 #include "kv/kv_cache.hpp"
 

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/request.hpp"
+#include "engine/request/output.hpp"
 #include "metrics/catalogue.hpp"
 
 namespace patchbay::engine {

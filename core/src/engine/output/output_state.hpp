@@ -1,12 +1,13 @@
 // What becomes of one sequence's tokens on their way out: text, sums over them, and the delta of the step under way.
 #pragma once
+#include <cstdint>
 #include <memory>
 
-#include "engine/output/stop_matcher.hpp"
 #include "engine/request/output.hpp"
-#include "text/detokenizer.hpp"
 
 namespace patchbay::engine {
+
+struct OutputText;
 
 struct OutputSums { // over the output's tokens
     double logprob = 0;
@@ -15,10 +16,14 @@ struct OutputSums { // over the output's tokens
 };
 
 struct OutputState {
-    std::unique_ptr<text::Detokenizer> detokenizer; // null: ids only
-    StopMatcher stops{{}, StopMatcher::Keep::kBefore};
+    std::unique_ptr<OutputText> text; // null: ids only
     OutputSums sums, published; // published: of the tokens that were handed out
     RequestOutput delta{};
+
+    OutputState();
+    OutputState(OutputState&&) noexcept;
+    OutputState& operator=(OutputState&&) noexcept;
+    ~OutputState();
 };
 
 }  // namespace patchbay::engine

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/loop/step_context.hpp"
+#include "engine/output/output_text.hpp"
 #include "engine/output/repetition.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/sampling/step_samples.hpp"
@@ -12,9 +13,11 @@
 namespace patchbay::engine {
 namespace {
 
-StopMatcher stops_of(const SamplingParams& p) {
+std::unique_ptr<OutputText> empty_text(std::shared_ptr<const text::Tokenizer> tokenizer, const SamplingParams& p) {
     using Keep = StopMatcher::Keep;
-    return StopMatcher(p.stop, p.include_stop_str_in_output ? Keep::kIncluding : Keep::kBefore);
+    const Keep keep = p.include_stop_str_in_output ? Keep::kIncluding : Keep::kBefore;
+    return std::make_unique<OutputText>(
+        OutputText{text::Detokenizer(std::move(tokenizer)), StopMatcher(p.stop, keep)});
 }
 
 // Of a sequence that goes on, what a delta may hold; it keeps its memory for the next token.
@@ -45,8 +48,7 @@ Outputs::Outputs(std::shared_ptr<const text::Tokenizer> tokenizer, const std::ve
 
 void Outputs::begin(Sequence& s) const {
     s.output = {};
-    if (tokenizer_) s.output.detokenizer = std::make_unique<text::Detokenizer>(tokenizer_);
-    s.output.stops = stops_of(s.request.sampling);
+    if (tokenizer_) s.output.text = empty_text(tokenizer_, s.request.sampling);
     s.output.delta.id = s.group;
     s.output.delta.index = s.index;
 }
@@ -72,10 +74,10 @@ std::optional<Ending> Outputs::append(Sequence& s, TokenId token, size_t row, co
     const bool may_stop = made > p.min_tokens;
     const bool is_stop = std::ranges::find(p.stop_token_ids, token) != p.stop_token_ids.end();
     const bool ends = may_stop && (is_stop || is_end(p, token));
-    if (out.detokenizer && (!ends || p.include_stop_str_in_output)) {
-        const std::string text = out.detokenizer->add(token);
-        out.delta.text += out.stops.add(text, may_stop);
-        if (!ends && !out.stops.matched().empty()) return Ending{FinishReason::kStop, out.stops.matched()};
+    if (out.text && (!ends || p.include_stop_str_in_output)) {
+        StopMatcher& stops = out.text->stops;
+        out.delta.text += stops.add(out.text->detokenizer.add(token), may_stop);
+        if (!ends && !stops.matched().empty()) return Ending{FinishReason::kStop, stops.matched()};
     }
     if (ends && is_stop) out.delta.stop_token = token;
     if (ends) return Ending{FinishReason::kStop, is_stop ? std::to_string(token) : ""};
@@ -100,9 +102,9 @@ void Outputs::finish(Sequence& s, Ending ending) const {
 
 void Outputs::close(Sequence& s) const {
     OutputState& out = s.output;
-    if (out.detokenizer && out.stops.matched().empty()) {
-        out.delta.text += out.stops.add(out.detokenizer->finish());
-        out.delta.text += out.stops.flush();
+    if (out.text && out.text->stops.matched().empty()) {
+        out.delta.text += out.text->stops.add(out.text->detokenizer.finish());
+        out.delta.text += out.text->stops.flush();
     }
     if (s.sampling.params.logprobs > 0) out.delta.cumulative_logprob = out.sums.logprob;
     const LogitsStatistics& sum = out.sums.logits;
@@ -119,13 +121,10 @@ void Outputs::take_back(Sequence& s) const {
     out.sums = out.published;
     clear(out.delta);
     out.delta.beam_score.reset();
-    if (out.detokenizer) {
-        out.detokenizer = std::make_unique<text::Detokenizer>(tokenizer_);
-        out.stops = stops_of(p);
-        for (size_t i = 0; i < published; ++i) {
-            const std::string text = out.detokenizer->add(s.tokens[s.prompt_count + i]);
-            out.stops.add(text, i + 1 > p.min_tokens);
-        }
+    if (out.text) {
+        out.text = empty_text(tokenizer_, p);
+        for (size_t i = 0; i < published; ++i)
+            out.text->stops.add(out.text->detokenizer.add(s.tokens[s.prompt_count + i]), i + 1 > p.min_tokens);
     }
     if (!s.ended) return; // the step ends it
     out.delta.finish = FinishReason::kAbort;

@@ -12,6 +12,8 @@ void Pooling::add(Sequence& s) {
     if (s.request.pooling == PoolingType::kMean) s.kv.reads_prefixes = false;
 }
 
+void Pooling::erase(const Sequence& s) { records_.erase(s.id); }
+
 void Pooling::want(const Sequence& s, uint32_t begin, uint32_t count, runner::Batch& batch) {
     if (!s.request.pooling) return;
     const uint32_t first = batch.tokens(), end = begin + count;

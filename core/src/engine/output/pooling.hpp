@@ -6,17 +6,18 @@
 #include <vector>
 
 #include "engine/output/outputs.hpp"
-#include "engine/request/sequence.hpp"
 #include "engine/request/sequence_records.hpp"
 #include "runner/batch.hpp"
 
 namespace patchbay::engine {
 
+struct Sequence;
+
 class Pooling {
   public:
     // Its request wants an embedding. A mean is over tokens that are computed, so it reads no cached prefix.
     void add(Sequence&);
-    void erase(const Sequence& s) { records_.erase(s.id); }
+    void erase(const Sequence&);
     bool any() const { return !records_.empty(); }
 
     void begin_step() { wanted_.clear(); } // before its batch is built

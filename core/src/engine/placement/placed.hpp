@@ -1,11 +1,10 @@
 // What a step computes of each sequence: the plan, as far as there was room for it.
 #pragma once
 #include <cstdint>
-#include <vector>
-
-#include "engine/request/sequence.hpp"
 
 namespace patchbay::engine {
+
+struct Sequence;
 
 struct Placed {
     Sequence* sequence;

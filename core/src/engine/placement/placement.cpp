@@ -8,6 +8,7 @@
 #include "engine/loop/step_context.hpp"
 #include "engine/placement/preemption.hpp"
 #include "engine/placement/pressure.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/scheduling/admission.hpp"
 #include "engine/scheduling/prefix_hints.hpp"

@@ -5,6 +5,7 @@
 
 #include "config/engine_config.hpp"
 #include "engine/loop/step_context.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/scheduling/admission.hpp"
 #include "engine/scheduling/prefix_hints.hpp"
 #include "kv/kv_cache.hpp"

@@ -4,6 +4,7 @@
 
 #include "engine/facts.hpp"
 #include "engine/placement/preemption.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/scheduling/prefix_hints.hpp"
 #include "kv/kv_cache.hpp"
 

@@ -8,7 +8,6 @@
 
 #include "engine/output/output_state.hpp"
 #include "engine/request.hpp"
-#include "engine/request/waiting_queue.hpp"
 #include "kv/block_table.hpp"
 #include "kv/cached_prefix.hpp"
 #include "patchbay/abi/sampler.h"
@@ -52,7 +51,7 @@ struct Sequence {
     uint32_t index = 0;          // of those of its request
     Request request;
     Place place = Place::kPending;
-    WaitingQueue::Ticket ticket = 0;
+    QueueTicket ticket = 0;
     bool announced = false;      // to the scheduler
     bool ended = false;          // with its reason in output.delta
 

@@ -2,7 +2,12 @@
 
 #include <algorithm>
 
+#include "engine/request/sequence.hpp"
+
 namespace patchbay::engine {
+
+Sequences::Sequences() = default;
+Sequences::~Sequences() = default;
 
 Sequence& Sequences::add(std::unique_ptr<Sequence> owned) {
     Sequence& s = *owned;
@@ -19,6 +24,11 @@ std::unique_ptr<Sequence> Sequences::remove(RequestId id) {
 Sequence* Sequences::find(RequestId id) const {
     const auto at = all_.find(id);
     return at == all_.end() ? nullptr : at->second.get();
+}
+
+const kv::BlockTable* Sequences::table_of(RequestId id) const {
+    const Sequence* const s = find(id);
+    return s ? &s->kv.table : nullptr;
 }
 
 size_t Sequences::arrived_by(uint64_t now_ns) const {
@@ -60,6 +70,20 @@ void Sequences::leave(Sequence& s) {
         waiting_tokens_ -= s.confirmed();
     }
     s.place = Place::kHeld;
+}
+
+std::vector<pb_sequence> Sequences::waiting_records(uint64_t now_ns, uint32_t block_size) const {
+    const auto queue = waiting_.records();
+    std::vector<pb_sequence> out(queue.begin(), queue.end());
+    for (const auto& [arrival_ns, id] : pending_)
+        if (arrival_ns <= now_ns) out.push_back(record_of(*find(id), {}, block_size));
+    return out;
+}
+
+std::vector<pb_sequence> Sequences::running_records(uint32_t block_size) const {
+    std::vector<pb_sequence> out;
+    for (const Sequence* s : running_) out.push_back(record_of(*s, {}, block_size));
+    return out;
 }
 
 }  // namespace patchbay::engine

@@ -1,5 +1,6 @@
 // All sequences of an engine and where each of them is: still to arrive, held, waiting in order, or running.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
@@ -8,18 +9,29 @@
 #include <utility>
 #include <vector>
 
-#include "engine/request/sequence.hpp"
+#include "engine/request/ids.hpp"
+#include "engine/request/waiting_queue.hpp"
+
+namespace patchbay::kv {
+struct BlockTable;
+}
 
 namespace patchbay::engine {
+
+struct Sequence;
 
 class Sequences {
   public:
     using Map = std::unordered_map<RequestId, std::unique_ptr<Sequence>>;
     using Arrivals = std::set<std::pair<uint64_t, RequestId>>; // by arrival_ns
 
+    Sequences();
+    ~Sequences();
+
     Sequence& add(std::unique_ptr<Sequence>); // by its place: pending, or held
     std::unique_ptr<Sequence> remove(RequestId); // that has left its place
     Sequence* find(RequestId) const;             // null: there is none
+    const kv::BlockTable* table_of(RequestId) const; // null: there is none
     const Map& all() const { return all_; }
     bool empty() const { return all_.empty(); }
 
@@ -37,6 +49,10 @@ class Sequences {
     const WaitingQueue& waiting() const { return waiting_; }
     uint64_t waiting_tokens() const { return waiting_tokens_; } // prompts and output to be computed anew
     std::span<Sequence* const> running() const { return running_; } // in order of admission
+
+    // The records of those that wait or have arrived by then, in order; and of those that run.
+    std::vector<pb_sequence> waiting_records(uint64_t now_ns, uint32_t block_size) const;
+    std::vector<pb_sequence> running_records(uint32_t block_size) const;
 
   private:
     Map all_;

@@ -5,19 +5,19 @@
 
 namespace patchbay::engine {
 
-WaitingQueue::Ticket WaitingQueue::push_back(const pb_sequence& record) {
+QueueTicket WaitingQueue::push_back(const pb_sequence& record) {
     changes_ += 1;
     records_.push_back(record);
     tickets_.push_back(next_);
     return next_++;
 }
 
-WaitingQueue::Ticket WaitingQueue::push_front(const pb_sequence& record) {
+QueueTicket WaitingQueue::push_front(const pb_sequence& record) {
     changes_ += 1;
     if (head_ == 0) { // open a gap as long as the queue, so that this stays cheap on average
         const size_t gap = std::max<size_t>(records_.size(), 16);
         records_.insert(records_.begin(), gap, pb_sequence{});
-        tickets_.insert(tickets_.begin(), gap, Ticket{});
+        tickets_.insert(tickets_.begin(), gap, QueueTicket{});
         head_ = gap;
     }
     head_ -= 1;
@@ -26,15 +26,15 @@ WaitingQueue::Ticket WaitingQueue::push_front(const pb_sequence& record) {
     return before_--;
 }
 
-size_t WaitingQueue::index_of(Ticket ticket) const {
+size_t WaitingQueue::index_of(QueueTicket ticket) const {
     const auto at = std::lower_bound(tickets_.begin() + static_cast<ptrdiff_t>(head_), tickets_.end(), ticket);
     assert(at != tickets_.end() && *at == ticket);
     return static_cast<size_t>(at - tickets_.begin());
 }
 
-void WaitingQueue::replace(Ticket ticket, const pb_sequence& record) { records_[index_of(ticket)] = record; }
+void WaitingQueue::replace(QueueTicket ticket, const pb_sequence& record) { records_[index_of(ticket)] = record; }
 
-void WaitingQueue::erase(Ticket ticket) {
+void WaitingQueue::erase(QueueTicket ticket) {
     changes_ += 1;
     const size_t i = index_of(ticket);
     const auto shift = [&](auto& v) {

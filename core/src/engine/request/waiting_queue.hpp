@@ -5,29 +5,28 @@
 #include <span>
 #include <vector>
 
+#include "engine/request/ids.hpp"
 #include "patchbay/abi/scheduler.h"
 
 namespace patchbay::engine {
 
 class WaitingQueue {
   public:
-    using Ticket = int64_t; // where in the order; kept by the owner of the sequence
-
-    Ticket push_back(const pb_sequence&);
-    Ticket push_front(const pb_sequence&);
-    void erase(Ticket);
-    void replace(Ticket, const pb_sequence&);
+    QueueTicket push_back(const pb_sequence&);
+    QueueTicket push_front(const pb_sequence&);
+    void erase(QueueTicket);
+    void replace(QueueTicket, const pb_sequence&);
     std::span<const pb_sequence> records() const { return {records_.data() + head_, records_.size() - head_}; }
     bool empty() const { return head_ == records_.size(); }
     uint64_t changes() const { return changes_; } // how often one came or left
 
   private:
-    size_t index_of(Ticket) const;
+    size_t index_of(QueueTicket) const;
     std::vector<pb_sequence> records_; // live from head_ on
-    std::vector<Ticket> tickets_;      // beside them, ascending
+    std::vector<QueueTicket> tickets_;      // beside them, ascending
     size_t head_ = 0;
     uint64_t changes_ = 0;
-    Ticket next_ = 0, before_ = -1;
+    QueueTicket next_ = 0, before_ = -1;
 };
 
 }  // namespace patchbay::engine

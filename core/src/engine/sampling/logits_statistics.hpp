@@ -2,7 +2,7 @@
 #pragma once
 #include <span>
 
-#include "engine/request.hpp"
+#include "engine/request/output.hpp"
 
 namespace patchbay::engine {
 

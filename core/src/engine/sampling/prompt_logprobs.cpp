@@ -5,6 +5,7 @@
 #include "config/engine_config.hpp"
 #include "config/step_limits.hpp"
 #include "engine/placement/placed.hpp"
+#include "engine/request/sequence.hpp"
 
 namespace patchbay::engine {
 
@@ -12,6 +13,8 @@ void PromptLogprobs::add(Sequence& s, const pb_sampling_params& params) {
     records_.add(s.id, {params, 1, {}});
     if (s.prompt_count > 1) s.kv.reads_prefixes = false;
 }
+
+void PromptLogprobs::erase(const Sequence& s) { records_.erase(s.id); }
 
 const pb_sampling_params* PromptLogprobs::params_of(const Sequence& s) const {
     const Record* const r = records_.find(s.id);

@@ -1,10 +1,13 @@
 // Log-probabilities of a prompt's tokens. A position of the prompt becomes a row like any other, which may sample the
 // prompt's next token and nothing else: so every sampler, also one on a device, gives what that token's are.
 #pragma once
-#include "engine/request/sequence.hpp"
+#include <cstdint>
+#include <vector>
+
 #include "engine/request/sequence_records.hpp"
 #include "engine/sampling/sample_rows.hpp"
 #include "engine/sampling/step_samples.hpp"
+#include "patchbay/abi/sampler.h"
 
 namespace patchbay::config {
 struct EngineSettings;
@@ -13,6 +16,7 @@ struct EngineSettings;
 namespace patchbay::engine {
 
 struct Placed;
+struct Sequence;
 
 class PromptLogprobs {
   public:
@@ -21,7 +25,7 @@ class PromptLogprobs {
 
     // Its request asks for them: its prompt is computed though it is cached, since cached tokens have none.
     void add(Sequence&, const pb_sampling_params&);
-    void erase(const Sequence& s) { records_.erase(s.id); }
+    void erase(const Sequence&);
     const pb_sampling_params* params_of(const Sequence&) const; // of the rows; null: it has none
 
     uint32_t max_rows() const; // of a step

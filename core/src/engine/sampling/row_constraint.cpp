@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/request/sequence.hpp"
+
 namespace patchbay::engine {
 
 void Constraints::mask(const PathRows& path, std::vector<MaskWords>& memory, RowConstraint::Unsatisfiable& rows) {

@@ -1,16 +1,19 @@
 // Rules that narrow what a sequence's rows may become: grammars, bad words. Each keeps what it knows of a sequence, and
 // masks each row as if the drafts before it were accepted.
 #pragma once
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/result.hpp"
-#include "engine/request/sequence.hpp"
 #include "engine/request/sequence_records.hpp"
+#include "patchbay/abi/sampler.h"
 
 namespace patchbay::engine {
+
+struct Sequence;
 
 struct PathRows { // of one path of a sequence's drafts
     const Sequence& sequence;

@@ -4,10 +4,13 @@
 
 #include "base/refusals.hpp"
 #include "engine/loop/step_context.hpp"
+#include "engine/request/sampling_params.hpp"
 #include "engine/sampling/logits_statistics.hpp"
+#include "engine/sampling/logits_reader.hpp"
 #include "engine/sampling/sample_rows.hpp"
 #include "engine/sampling/step_samples.hpp"
 #include "engine/swap/swap_journal.hpp"
+#include "runner/device_sampling.hpp"
 
 namespace patchbay::engine {
 

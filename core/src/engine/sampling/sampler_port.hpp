@@ -1,6 +1,7 @@
 // The sampler in its slot: rows of a step become tokens. One on probation that fails leaves its rows to its
 // predecessor.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,19 +10,12 @@
 
 namespace patchbay::engine {
 
+class LogitsReader;
 struct SampleRows;
 struct SamplingParams;
 struct StepContext;
 struct StepSamples;
 class SwapJournal;
-
-// What reads the logits before the sampler, which may write into them, and may have the last word on rows.
-class LogitsReader {
-  public:
-    virtual ~LogitsReader() = default;
-    virtual Result<> read(const host::Component& sampler, const SampleRows&, std::span<const float> logits) = 0;
-    virtual void decide(StepSamples&) = 0;
-};
 
 class SamplerPort {
   public:

@@ -2,8 +2,8 @@
 #pragma once
 #include <vector>
 
-#include "engine/request.hpp"
-#include "runner/device_sampling.hpp"
+#include "engine/request/output.hpp"
+#include "runner/sampled_rows.hpp"
 
 namespace patchbay::engine {
 

@@ -4,6 +4,8 @@
 
 #include "base/clock.hpp"
 #include "engine/loop/step_context.hpp"
+#include "engine/request/sampling_params.hpp"
+#include "engine/request/sequence.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -45,6 +47,10 @@ void StructuredOutput::add(Sequence& s, std::shared_ptr<grammar::Grammar> g) {
     records_.add(s.id, std::move(r));
     s.sampling.history_reason = "structured_output";
 }
+
+bool StructuredOutput::applies(const Sequence& s) const { return records_.find(s.id) != nullptr; }
+
+void StructuredOutput::erase(const Sequence& s) { records_.erase(s.id); }
 
 void StructuredOutput::inherit(const Sequence& from, const Sequence& to) {
     if (const Record* r = records_.find(from.id))

@@ -22,13 +22,13 @@ class StructuredOutput final : public RowConstraint {
     void add(Sequence&, std::shared_ptr<grammar::Grammar>); // its output's, from now on
     void report_compiled(StepReport&);                      // for requests since the step before
 
-    bool applies(const Sequence& s) const override { return records_.find(s.id) != nullptr; }
+    bool applies(const Sequence&) const override;
     void mask(const PathRows&, MaskWords& memory, Unsatisfiable&) override;
     Result<> accept(const Sequence&, TokenId, const std::string& sampler) override;
     bool is_complete(const Sequence&) const override;
     uint32_t count_allowed(const Sequence&, std::span<const TokenId> drafts) override;
     void inherit(const Sequence& from, const Sequence& to) override;
-    void erase(const Sequence& s) override { records_.erase(s.id); }
+    void erase(const Sequence&) override;
 
   private:
     struct Record {

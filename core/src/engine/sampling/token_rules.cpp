@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/refusals.hpp"
+#include "engine/request/sampling_params.hpp"
+#include "engine/request/sequence.hpp"
 #include "text/tokenizer.hpp"
 
 namespace patchbay::engine {
@@ -99,6 +101,8 @@ Result<TokenRules::Rules> TokenRules::read(const SamplingParams& p) const {
 void TokenRules::add(const Sequence& s, Rules rules) {
     if (!rules.empty()) records_.add(s.id, std::make_shared<const Rules>(std::move(rules)));
 }
+
+void TokenRules::erase(const Sequence& s) { records_.erase(s.id); }
 
 void TokenRules::inherit(const Sequence& from, const Sequence& to) {
     if (const auto* r = records_.find(from.id)) records_.add(to.id, std::shared_ptr<const Rules>(*r));

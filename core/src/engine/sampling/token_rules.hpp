@@ -13,6 +13,8 @@ class Tokenizer;
 
 namespace patchbay::engine {
 
+struct SamplingParams;
+
 class TokenRules final : public RowConstraint {
   public:
     struct Rules {
@@ -33,7 +35,7 @@ class TokenRules final : public RowConstraint {
     bool applies(const Sequence&) const override; // it has bad words
     void mask(const PathRows&, MaskWords& memory, Unsatisfiable&) override;
     void inherit(const Sequence& from, const Sequence& to) override;
-    void erase(const Sequence& s) override { records_.erase(s.id); }
+    void erase(const Sequence&) override;
 
   private:
     const std::shared_ptr<const text::Tokenizer> tokenizer_;

@@ -4,6 +4,7 @@
 
 #include "engine/groups/beams.hpp"
 #include "engine/groups/siblings.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/request/sequences.hpp"
 #include "kv/kv_cache.hpp"
 
@@ -65,7 +66,7 @@ void PrefixHints::choose_watched() {
         if (!slots_.contains(s.id) && s.kv.swapped.empty() && s.kv.reads_prefixes) missing.push_back(&s);
     }
     if (missing.size() > watched_.size() - kv_.prefixes().watched().count()) {
-        const WaitingQueue::Ticket last = sequences_.find(records.back().id)->ticket;
+        const QueueTicket last = sequences_.find(records.back().id)->ticket;
         for (const Sequence* s : watched_)
             if (s && s->ticket > last) forget(*s);
     }

@@ -2,6 +2,7 @@
 
 #include "config/engine_config.hpp"
 #include "engine/groups/beam_room.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/scheduling/prefix_hints.hpp"
 #include "kv/kv_cache.hpp"
 

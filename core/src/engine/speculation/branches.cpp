@@ -5,6 +5,7 @@
 
 #include "config/engine_config.hpp"
 #include "engine/loop/step_context.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/sampling/step_samples.hpp"
 #include "engine/speculation/draft_kv.hpp"
 #include "engine/speculation/draft_records.hpp"

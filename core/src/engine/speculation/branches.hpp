@@ -8,6 +8,7 @@
 #include "engine/placement/placed.hpp"
 #include "engine/sampling/row_constraint.hpp"
 #include "engine/speculation/draft_records.hpp"
+#include "kv/block_table.hpp"
 
 namespace patchbay::config {
 struct EngineSettings;

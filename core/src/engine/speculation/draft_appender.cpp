@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/loop/step_context.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/sampling/row_constraint.hpp"
 #include "engine/speculation/draft_records.hpp"
 #include "engine/speculation/draft_verification.hpp"

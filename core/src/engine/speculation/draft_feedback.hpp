@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/request/sequence.hpp"
-
 namespace patchbay::engine {
+
+struct Sequence;
 
 class DraftFeedback {
   public:

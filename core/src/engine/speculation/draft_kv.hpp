@@ -1,14 +1,14 @@
 // What a draft model has computed of each sequence, kept in step with what becomes of the target's KV: both lie in the
 // same pages.
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "engine/request/sequence.hpp"
 #include "engine/request/sequence_records.hpp"
 
 namespace patchbay::engine {
+
+struct Sequence;
 
 struct HiddenRows { // of tokens that the step under way computed: where the target left their hidden states
     uint32_t begin = 0, count = 0, first_row = 0;
@@ -31,41 +31,25 @@ class DraftKvTable {
     explicit DraftKvTable(bool has_draft_model) : kept_(has_draft_model) {}
 
     bool has_draft_model() const { return kept_; }
-    DraftKv& of(const Sequence& s) { return records_.of(s.id); }
-    void erase(const Sequence& s) { records_.erase(s.id); }
+    DraftKv& of(const Sequence&);
+    void erase(const Sequence&);
 
     // Its pages were taken over from the prefix cache, a sibling or host memory: they hold both models' KV.
-    void admitted(const Sequence& s) {
-        if (kept_) of(s) = {.computed = s.computed, .ahead = {}, .hidden = {}, .made = {}};
-    }
+    void admitted(const Sequence&);
     // Pages go as far as the target has computed: what the draft model has after it, it computes again.
-    void swapped_out(const Sequence& s) {
-        if (!kept_) return;
-        of(s).computed = std::min(of(s).computed, s.computed);
-        of(s).ahead.clear();
-    }
-    // It shares the first `s.computed` tokens' pages of another sequence.
-    void forked(const Sequence& s, const Sequence& from) {
-        if (kept_) of(s) = continued(from, s.computed, false);
-    }
+    void swapped_out(const Sequence&);
+    // It shares the first `computed` tokens' pages of another sequence.
+    void forked(const Sequence&, const Sequence& from);
     // What a sequence becomes that takes the place of another one, of which so many tokens are computed.
-    DraftKv continued(const Sequence& from, uint32_t computed) {
-        return kept_ ? continued(from, computed, of(from).lost) : DraftKv{};
-    }
-    void set(const Sequence& s, DraftKv record) {
-        if (kept_) of(s) = std::move(record);
-    }
+    DraftKv continued(const Sequence& from, uint32_t computed);
+    void set(const Sequence&, DraftKv);
     // Tokens [begin, begin + count) are computed by rows of the batch from first_row on.
-    void computes(const Sequence& s, HiddenRows rows) {
+    void computes(const Sequence& s, const HiddenRows& rows) {
         if (kept_) of(s).hidden = rows;
     }
 
   private:
-    DraftKv continued(const Sequence& from, uint32_t computed, bool lost) {
-        const DraftKv& known = of(from);
-        return {.computed = std::min(known.computed, computed), .ahead = {}, .lost = lost, .hidden = known.hidden,
-                .made = {}};
-    }
+    DraftKv continued(const Sequence& from, uint32_t computed, bool lost);
 
     const bool kept_;
     SequenceRecords<DraftKv> records_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/refusals.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/sampling/sample_rows.hpp"
 #include "engine/speculation/draft_kv.hpp"
 #include "host/runner_rules.hpp"

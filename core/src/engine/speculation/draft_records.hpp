@@ -1,13 +1,15 @@
 // What is known of a sequence's drafts besides their tokens, which stand at the end of the sequence's own.
 #pragma once
+#include <cstdint>
 #include <span>
 #include <vector>
 
-#include "engine/request/sequence.hpp"
 #include "engine/request/sequence_records.hpp"
 #include "engine/speculation/draft_tree.hpp"
 
 namespace patchbay::engine {
+
+struct Sequence;
 
 struct DraftRecord {
     std::vector<DraftPath> branches; // further paths, the more likely first
@@ -17,14 +19,15 @@ struct DraftRecord {
 
 class DraftRecords {
   public:
-    DraftRecord& of(const Sequence& s) { return records_.of(s.id); }
-    std::span<const DraftPath> branches(const Sequence& s) const {
-        const DraftRecord* const r = s.drafts > 0 ? records_.find(s.id) : nullptr;
-        return r ? std::span<const DraftPath>(r->branches) : std::span<const DraftPath>();
+    DraftRecord& of(const Sequence&);
+    std::span<const DraftPath> branches(const Sequence& s) const { // of its drafts of now
+        return records_.empty() ? std::span<const DraftPath>() : known_branches(s);
     }
-    void erase(const Sequence& s) { records_.erase(s.id); }
+    void erase(const Sequence&);
 
   private:
+    std::span<const DraftPath> known_branches(const Sequence&) const;
+
     SequenceRecords<DraftRecord> records_;
 };
 

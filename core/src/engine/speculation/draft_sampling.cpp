@@ -4,13 +4,16 @@
 #include <cmath>
 
 #include "base/refusals.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/sampling/sample_rows.hpp"
 #include "engine/speculation/verification.hpp"
 #include "execution/synthetic_tokens.hpp"
 #include "host/runner_rules.hpp"
+#include "host/slot.hpp"
 #include "patchbay/sdk/philox.hpp"
 #include "patchbay/sdk/row_logprobs.hpp"
 #include "patchbay/sdk/tensor.hpp"
+#include "runner/device_sampling.hpp"
 
 namespace patchbay::engine {
 
@@ -44,6 +47,8 @@ void DraftSampling::begin_without_rows() {
     rows_.clear();
     draws_ = false;
 }
+
+runner::SampleCall DraftSampling::call() const { return {p_.sampler.current(), batch_}; }
 
 Result<bool> DraftSampling::is_on_device() const {
     const bool on_device = runner::runs_on_device(p_.sampler.current());

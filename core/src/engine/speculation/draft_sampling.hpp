@@ -7,8 +7,11 @@
 
 #include "engine/speculation/draft_load.hpp"
 #include "engine/speculation/draft_spans.hpp"
-#include "host/slot.hpp"
-#include "runner/device_sampling.hpp"
+#include "runner/sampled_rows.hpp"
+
+namespace patchbay::host {
+class Slot;
+}
 
 namespace patchbay::engine {
 
@@ -29,7 +32,7 @@ class DraftSampling {
     void begin_without_rows();
     // To be sampled in the pass, on the device; a failure: what is wanted of the drafts does not go there.
     Result<bool> is_on_device() const;
-    runner::SampleCall call() const { return {p_.sampler.current(), batch_}; }
+    runner::SampleCall call() const;
 
     // (rows, vocab) in host memory, which it may write into. What it gives is valid until the next begin().
     Result<runner::SampledRows> sample(std::span<float> logits);

@@ -5,6 +5,7 @@
 #include "config/engine_config.hpp"
 #include "engine/loop/aborts.hpp"
 #include "engine/loop/step_context.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/request/sequences.hpp"
 #include "engine/speculation/draft_model.hpp"
 
@@ -34,7 +35,7 @@ std::vector<DraftRow> DraftSelection::select() {
     std::vector<DraftRow> out;
     const auto running = p_.sequences.running();
     for (Sequence* s : running) {
-        if (p_.aborts.has(*s)) continue;
+        if (p_.aborts.has(s->group)) continue;
         if (s->is_beam()) continue; // a draft continues one beam, and each step takes up others
         if (!generates(*s) || s->drafts > 0) continue; // drafts that were not verified in this step still stand
         if (s->sampling.samples_by_surprisal()) continue;

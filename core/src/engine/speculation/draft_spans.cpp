@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/request/sequence.hpp"
 #include "engine/speculation/draft_kv.hpp"
 #include "runner/batch.hpp"
 

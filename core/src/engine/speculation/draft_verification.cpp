@@ -2,11 +2,16 @@
 
 #include <cmath>
 
+#include "engine/request/sequence.hpp"
 #include "engine/sampling/sample_rows.hpp"
 #include "engine/sampling/step_samples.hpp"
 #include "engine/speculation/draft_records.hpp"
+#include "execution/executor.hpp"
+#include "host/component.hpp"
+#include "host/slot.hpp"
 #include "patchbay/sdk/row_logprobs.hpp"
 #include "patchbay/sdk/tensor.hpp"
+#include "runner/device_sampling.hpp"
 
 namespace patchbay::engine {
 

@@ -1,14 +1,19 @@
 // Verification of drafts other than by comparing them with what is sampled: by rejection, or by given rates. Either way
 // a draft's row becomes the draft, where it is accepted, or another token: what appends tokens sees no difference.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "config/engine_config.hpp"
 #include "engine/placement/placed.hpp"
-#include "engine/sampling/sampler_port.hpp"
+#include "engine/sampling/logits_reader.hpp"
 #include "engine/speculation/verification.hpp"
+
+namespace patchbay::execution {
+enum class TokenSource;
+}
 
 namespace patchbay::engine {
 

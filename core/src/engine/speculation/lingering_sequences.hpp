@@ -5,8 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "engine/request/sequence.hpp"
-
 namespace patchbay::kv {
 class KvCache;
 }
@@ -15,17 +13,17 @@ namespace patchbay::engine {
 
 class DraftKvTable;
 class DraftModel;
+struct Sequence;
 
 class LingeringSequences {
   public:
-    LingeringSequences(kv::KvCache& kv, DraftKvTable& draft_kv, const DraftModel* draft_model)
-        : kv_(kv), draft_kv_(draft_kv), draft_model_(draft_model) {}
-    ~LingeringSequences() { release(); }
+    LingeringSequences(kv::KvCache& kv, DraftKvTable& draft_kv, const DraftModel* draft_model);
+    ~LingeringSequences();
     LingeringSequences(const LingeringSequences&) = delete;
     LingeringSequences& operator=(const LingeringSequences&) = delete;
 
     bool wants(const Sequence&) const; // that ends in this step
-    void add(std::unique_ptr<Sequence> s) { all_.push_back(std::move(s)); }
+    void add(std::unique_ptr<Sequence>);
     std::span<const std::unique_ptr<Sequence>> all() const { return all_; }
     void release();
 

@@ -7,6 +7,7 @@
 
 #include "engine/loop/page_copies.hpp"
 #include "engine/loop/step_context.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/speculation/draft_model.hpp"
 #include "engine/speculation/draft_records.hpp"
 #include "engine/speculation/draft_verification.hpp"
@@ -134,6 +135,8 @@ void Proposals::observe(const Sequence& s, uint32_t verified, uint32_t accepted)
 void Proposals::free_outside_window(Sequence& s) {
     if (!draft_model_) p_.kv.tables().free_outside_window(s.kv.table, std::min(s.computed, p_.beams.needed_from(s)));
 }
+
+void Proposals::linger(std::unique_ptr<Sequence> s) { lingering_.add(std::move(s)); }
 
 void Proposals::finished(const Sequence& s) {
     if (any())

@@ -61,7 +61,7 @@ class Proposals final : public DraftFeedback {
     void observe(const StepReport& report) { selection_.observe(report); } // of the step that verified
     void free_outside_window(Sequence&) override; // unless propose() will do so
     bool lingers(const Sequence& s) const override { return lingering_.wants(s); }
-    void linger(std::unique_ptr<Sequence> s) override { lingering_.add(std::move(s)); }
+    void linger(std::unique_ptr<Sequence>) override;
     const LingeringSequences& lingering() const { return lingering_; }
     void finished(const Sequence&) override;
 

@@ -4,6 +4,7 @@
 #include "engine/placement/recomputation.hpp"
 #include "engine/swap/swap_port.hpp"
 #include "execution/attention_exchange.hpp"
+#include "host/slot.hpp"
 
 namespace patchbay::execution {
 class Executor;

@@ -8,6 +8,7 @@
 #include "host/library.hpp"
 #include "host/prober.hpp"
 #include "host/registry.hpp"
+#include "host/slot.hpp"
 
 namespace patchbay::engine {
 

@@ -11,6 +11,7 @@
 #include "engine/swap/candidate.hpp"
 #include "engine/swap/swap_port.hpp"
 #include "execution/model_choice.hpp"
+#include "host/slot.hpp"
 #include "runner/between_steps.hpp"
 #include "runner/loaded_weights.hpp"
 

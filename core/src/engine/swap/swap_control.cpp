@@ -9,6 +9,7 @@
 #include "config/engine_config.hpp"
 #include "engine/swap/candidate.hpp"
 #include "engine/swap/together.hpp"
+#include "host/slot.hpp"
 
 namespace patchbay::engine {
 namespace {

@@ -5,8 +5,16 @@
 #include <memory>
 #include <string>
 
-#include "host/library.hpp"
-#include "host/slot.hpp"
+#include "base/result.hpp"
+#include "host/schema.hpp"
+#include "patchbay/abi.h"
+
+namespace patchbay::host {
+class Component;
+class Library;
+class Slot;
+struct Services;
+}
 
 namespace patchbay::engine {
 

@@ -7,6 +7,7 @@
 #include "config/engine_config.hpp"
 #include "engine/loop/step_context.hpp"
 #include "engine/swap/swap_journal.hpp"
+#include "host/slot.hpp"
 
 namespace patchbay::engine {
 namespace {

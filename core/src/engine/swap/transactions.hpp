@@ -12,8 +12,17 @@
 #include "engine/swap/swap_port.hpp"
 #include "engine/swap/together.hpp"
 
+namespace patchbay {
+class Clock;
+}
+
 namespace patchbay::config {
 struct SwapSettings;
+}
+
+namespace patchbay::host {
+class Swap;
+struct SwapRecord;
 }
 
 namespace patchbay::engine {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/placement/placed.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/request/sequences.hpp"
 #include "engine/scheduling/scheduler_port.hpp"
 #include "engine/step_report.hpp"

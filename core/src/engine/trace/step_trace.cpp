@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/placement/placed.hpp"
+#include "engine/request/sequence.hpp"
 #include "engine/request/sequences.hpp"
 #include "engine/step_report.hpp"
 #include "host/swap_record.hpp"
