@@ -164,8 +164,10 @@ Result<> insert_swap(Statement& s, uint64_t run, size_t number, const SwapOutcom
 }  // namespace
 
 struct ResultsStore::Database {
+    const ResultsLock lock;
+    const std::filesystem::path file = lock.folder() / kResultsFile;
     sqlite3* handle = nullptr;
-    std::filesystem::path file;
+    explicit Database(ResultsLock of) : lock(std::move(of)) {}
     ~Database() { sqlite3_close(handle); }
 
     Result<> execute(const char* sql) {
@@ -191,10 +193,10 @@ ResultsStore::ResultsStore(std::unique_ptr<Database> db) : db_(std::move(db)) {}
 ResultsStore::~ResultsStore() = default;
 ResultsStore::ResultsStore(ResultsStore&&) noexcept = default;
 
-Result<ResultsStore> ResultsStore::create(const std::filesystem::path& file, uint64_t max_bytes) {
+Result<ResultsStore> ResultsStore::create(ResultsLock lock, uint64_t max_bytes) {
     constexpr uint64_t kPage = 4096;
-    auto db = std::make_unique<Database>();
-    db->file = file;
+    auto db = std::make_unique<Database>(std::move(lock));
+    const std::filesystem::path& file = db->file;
     if (sqlite3_open_v2(file.c_str(), &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) != SQLITE_OK)
         return fail("cannot create " + file.string() + ": " + error_of(db->handle));
     // The log makes commits cheap; what a crash of the machine may lose is the last run, never the file.
@@ -206,9 +208,9 @@ Result<ResultsStore> ResultsStore::create(const std::filesystem::path& file, uin
     return ResultsStore(std::move(db));
 }
 
-Result<ResultsStore> ResultsStore::resume(const std::filesystem::path& file) {
-    auto db = std::make_unique<Database>();
-    db->file = file;
+Result<ResultsStore> ResultsStore::resume(ResultsLock lock) {
+    auto db = std::make_unique<Database>(std::move(lock));
+    const std::filesystem::path& file = db->file;
     if (sqlite3_open_v2(file.c_str(), &db->handle, SQLITE_OPEN_READWRITE, nullptr) != SQLITE_OK)
         return fail("cannot open " + file.string() + ": " + error_of(db->handle));
     if (auto done = db->execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL"); !done)

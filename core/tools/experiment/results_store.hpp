@@ -15,11 +15,13 @@
 #include "experiment/input_files.hpp"
 #include "experiment/matrix.hpp"
 #include "experiment/record.hpp"
+#include "experiment/results_lock.hpp"
 
 namespace patchbay::experiment {
 
 inline constexpr uint32_t kResultsVersion = 6;     // user_version of the databases
 inline constexpr uint32_t kReadableResults = 5;    // the earliest that can be shown
+inline constexpr const char* kResultsFile = "results.sqlite";
 
 struct BuiltFrom { // the source tree, when the program was built
     std::string commit;         // empty: not known
@@ -45,10 +47,11 @@ struct VariantRow {
 
 class ResultsStore {
   public:
+    // kResultsFile in the lock's folder, which stays locked as long as this lives.
     // max_bytes: of the database, 0: no limit; beyond it writes fail as on a full disk.
-    static Result<ResultsStore> create(const std::filesystem::path& file, uint64_t max_bytes = 0);
+    static Result<ResultsStore> create(ResultsLock, uint64_t max_bytes = 0);
     // One that is there, of an experiment that goes on: without what was concluded and runs that were interrupted.
-    static Result<ResultsStore> resume(const std::filesystem::path& file);
+    static Result<ResultsStore> resume(ResultsLock);
     ~ResultsStore();
     ResultsStore(ResultsStore&&) noexcept;
 

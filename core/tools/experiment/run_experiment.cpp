@@ -291,6 +291,13 @@ struct Setup {
     }
 };
 
+Result<ResultsLock> locked_new_folder(const std::filesystem::path& folder) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) return fail("cannot make the folder " + folder.string() + ": " + error.message());
+    return ResultsLock::take(folder);
+}
+
 }  // namespace
 
 Result<std::string> dry_run(const ExperimentSpec& spec, PreparedVariants& prepared, const host::Registry& registry,
@@ -302,15 +309,19 @@ Result<std::string> dry_run(const ExperimentSpec& spec, PreparedVariants& prepar
 
 Result<Outcome> run_experiment(const ExperimentSpec& given, PreparedVariants& prepared, const host::Registry& registry,
                                Clock& clock, const ExperimentOptions& options) {
+    std::optional<ResultsLock> lock; // of what is resumed at once: another process may be at it
+    if (options.resume) {
+        PB_TRY(lock, ResultsLock::take(options.folder));
+    }
     Setup setup(given, registry, clock, options);
     PB_TRY(const Workloads source, setup.open(prepared, options));
     const ExperimentSpec& spec = setup.spec;
 
-    std::error_code error;
-    std::filesystem::create_directories(options.folder, error);
-    if (error) return fail("cannot make the folder " + options.folder.string() + ": " + error.message());
+    if (!options.resume) {
+        PB_TRY(lock, locked_new_folder(options.folder));
+    }
     Outcome outcome;
-    outcome.database = options.folder / "results.sqlite";
+    outcome.database = options.folder / kResultsFile;
     if (!options.resume && std::filesystem::exists(outcome.database))
         return invalid(outcome.database.string() + " is there already; name another folder with --results");
     std::vector<VariantRow> rows;
@@ -327,8 +338,8 @@ Result<Outcome> run_experiment(const ExperimentSpec& given, PreparedVariants& pr
     if (options.resume) {
         PB_TRY(runs, recorded_runs(outcome.database, experiment, rows, counting_of(spec)));
     }
-    PB_TRY(ResultsStore store, options.resume ? ResultsStore::resume(outcome.database)
-                                              : ResultsStore::create(outcome.database));
+    PB_TRY(ResultsStore store, options.resume ? ResultsStore::resume(*std::move(lock))
+                                              : ResultsStore::create(*std::move(lock)));
     if (!options.resume) PB_CHECK(store.add_experiment(experiment, rows));
 
     Question question = question_of(spec, source);

@@ -81,6 +81,11 @@ class ResultsStoreTest : public ::testing::Test {
         return r;
     }
 
+    Result<ResultsStore> created(uint64_t max_bytes = 0) const {
+        PB_TRY(auto lock, ResultsLock::take(folder_));
+        return ResultsStore::create(std::move(lock), max_bytes);
+    }
+
     static Result<> add_run(ResultsStore& store, const RunRecord& r) {
         PB_TRY(const uint64_t id, store.begin_run(r, 7));
         Rows rows{r.steps, {}};
@@ -97,7 +102,7 @@ class ResultsStoreTest : public ::testing::Test {
 };
 
 TEST_F(ResultsStoreTest, KeepsWhatItIsGiven) {
-    auto store = ResultsStore::create(file_);
+    auto store = created();
     ASSERT_TRUE(store) << store.error();
     ASSERT_TRUE(store->add_experiment(experiment(), variants()));
     for (uint32_t i = 0; i < 2; ++i) {
@@ -165,7 +170,7 @@ TEST_F(ResultsStoreTest, KeepsWhatItIsGiven) {
 
 TEST_F(ResultsStoreTest, SaysWhatIsWrongWhenTheDiskIsFullAndKeepsEarlierRunsWhole) {
     constexpr uint64_t kMaxBytes = 256 << 10;
-    auto store = ResultsStore::create(file_, kMaxBytes);
+    auto store = created(kMaxBytes);
     ASSERT_TRUE(store) << store.error();
     ASSERT_TRUE(store->add_experiment(experiment(), variants()));
     uint32_t stored = 0;
@@ -180,7 +185,7 @@ TEST_F(ResultsStoreTest, SaysWhatIsWrongWhenTheDiskIsFullAndKeepsEarlierRunsWhol
 }
 
 TEST_F(ResultsStoreTest, IsFinishedThoughAnotherProgramReadsIt) {
-    auto store = ResultsStore::create(file_);
+    auto store = created();
     ASSERT_TRUE(store) << store.error();
     ASSERT_TRUE(store->add_experiment(experiment(), variants()));
     ASSERT_TRUE(add_run(*store, run(0)));
@@ -193,10 +198,34 @@ TEST_F(ResultsStoreTest, IsFinishedThoughAnotherProgramReadsIt) {
     sqlite3_close(reader);
 }
 
+TEST_F(ResultsStoreTest, IsWrittenByOneAtATime) {
+    EXPECT_EQ(writer_of(folder_), ResultsWriter::kNone);
+    {
+        auto store = created();
+        ASSERT_TRUE(store) << store.error();
+        ASSERT_TRUE(store->add_experiment(experiment(), variants()));
+        ASSERT_TRUE(store->begin_run(run(0), 7));
+        EXPECT_EQ(writer_of(folder_), ResultsWriter::kThere);
+        const auto second = ResultsLock::take(folder_);
+        ASSERT_FALSE(second);
+        EXPECT_EQ(second.failure().code, StatusCode::kUnavailable);
+        EXPECT_THAT(second.error(), HasSubstr(folder_.string() + " is being written by another patchbay"));
+        EXPECT_EQ(query("SELECT end FROM run"), "running");
+    }
+    EXPECT_EQ(writer_of(folder_), ResultsWriter::kNone);
+    auto lock = ResultsLock::take(folder_);
+    ASSERT_TRUE(lock) << lock.error();
+    const auto resumed = ResultsStore::resume(*std::move(lock));
+    ASSERT_TRUE(resumed) << resumed.error();
+    EXPECT_EQ(query("SELECT end FROM run"), "(nothing)");
+    EXPECT_EQ(writer_of(folder_), ResultsWriter::kThere);
+}
+
 TEST_F(ResultsStoreTest, CannotBeMadeWhereThereIsNoFolder) {
-    const auto store = ResultsStore::create(folder_ / "none" / "results.sqlite");
-    ASSERT_FALSE(store);
-    EXPECT_THAT(store.error(), ::testing::AllOf(HasSubstr("cannot create"), HasSubstr("results.sqlite")));
+    const auto lock = ResultsLock::take(folder_ / "none");
+    ASSERT_FALSE(lock);
+    EXPECT_THAT(lock.error(), HasSubstr("none"));
+    EXPECT_EQ(writer_of(folder_ / "none"), ResultsWriter::kUnknown);
 }
 
 }  // namespace
