@@ -15,7 +15,9 @@
 #include "cli/print_results.hpp"
 #include "cli/print_table.hpp"
 #include "cli/report_command.hpp"
+#include "experiment/results_lock.hpp"
 #include "experiment/results_reader.hpp"
+#include "experiment/results_store.hpp"
 #include "experiment/results_table.hpp"
 #include "experiment/table_text.hpp"
 
@@ -24,6 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using experiment::StoredExperiment;
+constexpr std::string_view kKilled = "killed";
 
 struct RunsOptions {
     std::string folder = "results", a, b, table = "metric", format = "csv", out;
@@ -31,12 +34,30 @@ struct RunsOptions {
     bool full = false;
 };
 
-fs::path database_of(const std::string& given) {
+fs::path database_of(const fs::path& given) {
     std::error_code error;
-    return fs::is_directory(given, error) ? fs::path(given) / "results.sqlite" : fs::path(given);
+    return fs::is_directory(given, error) ? given / experiment::kResultsFile : given;
 }
 
-Result<StoredExperiment> stored(const std::string& given) { return experiment::read_experiment(database_of(given)); }
+// As `end` says, but `killed` if nothing writes any more what was never ended.
+Result<StoredExperiment> stored(const fs::path& given) {
+    const fs::path database = database_of(given);
+    const experiment::ResultsWriter writer = experiment::writer_of(database.parent_path()); // first: it may end now
+    PB_TRY(StoredExperiment e, experiment::read_experiment(database));
+    if (e.end == "running" && writer == experiment::ResultsWriter::kNone) e.end = kKilled;
+    return e;
+}
+
+std::string how_to_continue(const fs::path& folder) {
+    return "continue: patchbay run --resume " + in_shell_quotes(folder.empty() ? "." : folder.string());
+}
+
+Failure without_statistics(const std::string& given, const StoredExperiment& e) {
+    const fs::path database = database_of(given);
+    const bool ended = e.end == kKilled || e.end == "interrupted";
+    return invalid(database.string() + " has no statistics: the experiment " + (ended ? "was " : "is ") + e.end +
+                   (ended ? " (" + how_to_continue(database.parent_path()) + ")" : ""));
+}
 
 Result<> list(const RunsOptions& o) {
     std::error_code error;
@@ -45,12 +66,15 @@ Result<> list(const RunsOptions& o) {
                          "folder are listed by `patchbay runs list FOLDER`");
     if (!fs::is_directory(o.folder, error)) return invalid(o.folder + " is no folder");
     std::vector<fs::path> found;
-    for (const auto& entry : fs::directory_iterator(o.folder, error))
-        if (fs::exists(entry.path() / "results.sqlite", error)) found.push_back(entry.path());
+    if (fs::exists(database_of(o.folder), error)) found.push_back(o.folder);
+    else
+        for (const auto& entry : fs::directory_iterator(o.folder, error))
+            if (fs::exists(entry.path() / experiment::kResultsFile, error)) found.push_back(entry.path());
     std::sort(found.begin(), found.end());
     std::vector<std::vector<std::string>> rows{{"results", "started", "state", "variants", "runs", "winner"}};
+    std::string continued;
     for (const fs::path& folder : found) {
-        const auto e = experiment::read_experiment(folder / "results.sqlite");
+        const auto e = stored(folder);
         if (!e) {
             rows.push_back({folder.string(), "-", "not readable", "-", "-", "-"});
             continue;
@@ -58,15 +82,17 @@ Result<> list(const RunsOptions& o) {
         rows.push_back({folder.string(), e->started, e->end, std::to_string(e->variants.size()),
                         std::to_string(e->valid_runs) + "/" + std::to_string(e->variants.size() * e->repeats),
                         e->conclusion.winner.empty() ? "none" : e->conclusion.winner});
+        if (e->end == kKilled) continued += how_to_continue(folder) + '\n';
     }
     if (found.empty()) std::cout << "no results in " << o.folder << '\n';
     else print_table(std::move(rows));
+    std::cout << continued;
     return {};
 }
 
 Result<> show(const RunsOptions& o) {
     PB_TRY(const StoredExperiment e, stored(o.a));
-    if (!e.concluded()) return invalid(database_of(o.a).string() + " has no statistics: the experiment is " + e.end);
+    if (!e.concluded()) return without_statistics(o.a, e);
     print_results({e.question, e.variants, e.baseline, &e.conclusion, {}}, o.full ? Detail::kFull : Detail::kScreen);
     std::cout << e.valid_runs << " of " << e.runs << " runs valid, "
               << (e.superseded_runs > 0 ? std::to_string(e.superseded_runs) + " more superseded, " : "") << "seed "
@@ -122,7 +148,7 @@ Result<> compare(const RunsOptions& o) {
     PB_TRY(const StoredExperiment a, stored(o.a));
     PB_TRY(const StoredExperiment b, stored(o.b));
     for (const auto* e : {&a, &b})
-        if (!e->concluded()) return invalid((e == &a ? o.a : o.b) + " has no statistics: the experiment is " + e->end);
+        if (!e->concluded()) return without_statistics(e == &a ? o.a : o.b, *e);
     std::cout << "No verdicts: the two were not run in turns, and all that changed between them is in the numbers.\n";
     const std::pair<const char*, std::pair<std::string, std::string>> facts[] = {
         {"workload", {a.workload_yaml, b.workload_yaml}}, {"seed", {a.seed, b.seed}},
@@ -199,9 +225,10 @@ Result<> remove(const RunsOptions& o) {
     for (const std::string& given : o.removed) {
         const fs::path folder = given;
         std::error_code error;
-        if (!fs::exists(folder / "results.sqlite", error))
+        if (!fs::exists(folder / experiment::kResultsFile, error))
             return invalid(given + " is no folder of results: it has no results.sqlite");
-        for (const char* name : {"results.sqlite", "results.sqlite-wal", "results.sqlite-shm", "report.html"}) {
+        PB_TRY(const auto lock, experiment::ResultsLock::take(folder)); // refused while an experiment runs
+        for (const char* name : {experiment::kResultsFile, "results.sqlite-wal", "results.sqlite-shm", "report.html"}) {
             fs::remove(folder / name, error);
             if (error) return fail("cannot remove " + (folder / name).string() + ": " + error.message());
         }
@@ -227,7 +254,7 @@ void add_runs_command(Commands& commands) {
         set_action(commands, sub, o, {work, print_error});
     };
     CLI::App* sub = app->add_subcommand("list", "Print the results in a folder");
-    sub->add_option("FOLDER", o->folder, "folder of folders of results (default: results)");
+    sub->add_option("FOLDER", o->folder, "folder of results, or of folders of them (default: results)");
     does(sub, list);
     sub = app->add_subcommand("show", "Print a result again");
     sub->add_option("RESULTS", o->a, "folder of results, or its results.sqlite")->required();
