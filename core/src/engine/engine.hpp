@@ -12,6 +12,7 @@
 #include "config/engine_config.hpp"
 #include "engine/facts.hpp"
 #include "engine/request.hpp"
+#include "engine/stepping.hpp"
 #include "engine/swap/swap_request.hpp"
 #include "engine/swap/swap_slot.hpp"
 #include "engine/view.hpp"
@@ -41,7 +42,7 @@ class StepObserver;
 class SwapControl;
 struct Substitutes;
 
-class Engine {
+class Engine final : public SteppingEngine {
   public:
     // Loads plugins, model and tokenizer, sizes the KV cache. The clock must outlive the engine, and so must the world,
     // where the ranks of several come from; without one they are started here, for this engine.
@@ -50,23 +51,24 @@ class Engine {
     // The same on a device that computes nothing, with what the caller puts in the place of its parts.
     static Result<std::unique_ptr<Engine>> create_with(const config::EngineConfig&, const host::Registry&, Clock&,
                                                        Substitutes);
-    ~Engine();
+    ~Engine() override;
 
     // Refused: empty or too long a prompt (max_model_len), token ids out of range, parameters out of range, a full
     // queue. A refusal touches no other request. [any thread that does not run step at the same time]
     // The sequences of further outputs (n > 1) have the ids that follow.
-    Result<RequestId> add_request(Request);
+    Result<RequestId> add_request(Request) override;
     // Compiles what requests may ask for in structured_outputs ahead of them, so that add_request() finds it: compiling
     // takes up to a second, and add_request() may hold up the steps. [any thread, also while another one steps]
     Result<> compile_grammar(const grammar::StructuredOutputs&);
     // In any state; unknown ids are ignored. By a callback of a step: the request ends with the step, and is handed
     // nothing more of it.
-    void abort(RequestId);
-    bool has_unfinished() const;      // requests, a step in flight, or a swap on its way into its slot
-    Result<> check() const; // that a step is possible; for those who have none to run. The failure: a rank has gone
+    void abort(RequestId) override;
+    bool has_unfinished() const override; // requests, a step in flight, or a swap on its way into its slot
+    // That a step is possible; for those who have none to run. The failure: a rank has gone.
+    Result<> check() const override;
     // Runs one step, or waits on the clock for the next arrival if nothing can run. Fails only if the engine cannot
     // go on.
-    Result<StepReport> step();
+    Result<StepReport> step() override;
 
     // Puts another component into a slot between two steps, by docs/hot-swap.md. What can be done beside the steps is
     // done before it returns; the rest, and what came of it, is in the swap. [any thread but the one that steps; that
@@ -108,7 +110,7 @@ class Engine {
     Result<> audit() const;
     const EngineFacts& facts() const; // between steps; its plugins are those in the slots now
     const std::shared_ptr<const text::Tokenizer>& tokenizer() const; // null: ids only
-    Clock& clock();
+    Clock& clock() override;
 
   private:
     struct Impl;

@@ -59,7 +59,7 @@ bool EngineLoop::take_inbox() {
     }
     pass_boundary_ = taken.wants_boundary; // wanted later: at the turn that takes the task
     for (Inbox::Arrival& arrival : taken.arrivals) streams_.add(engine(), std::move(arrival));
-    for (Inbox::Task& task : taken.tasks) task(engine());
+    for (Inbox::Task& task : taken.tasks) task();
     return true;
 }
 
@@ -90,7 +90,7 @@ void EngineLoop::take_over() {
         first = state_.engines.switch_over();
         state_.inbox.want_boundary(); // its first step has something to report
     }
-    first(engine(), state_.engines.replaced(), step);
+    first(step);
     {
         const std::lock_guard lock(state_.mutex);
         state_.engines.finish();

@@ -16,7 +16,7 @@ class EngineLoop { // the loop's thread only
     void abort(const std::shared_ptr<Stream>&); // in a task
 
   private:
-    engine::Engine& engine() { return *state_.engines.current(); }
+    engine::SteppingEngine& engine() { return *state_.engines.current(); }
     bool take_inbox(); // waits until there is something to do, a second at most; false: the loop is to end
     void step();
     void take_over(); // if another engine is to, and this one has nothing left

@@ -6,32 +6,32 @@
 #include <memory>
 #include <utility>
 
-#include "engine/engine.hpp"
+#include "engine/stepping.hpp"
 
 namespace patchbay::service {
 
 // One thread at a time. Only the loop's thread calls switch_over(), so it may read current() without the mutex.
 class EngineReplacement {
   public:
+    using Engine = std::shared_ptr<engine::SteppingEngine>;
     // Before the next engine's first step; `step`: the last one of the engine that it replaces.
-    using First = std::function<void(engine::Engine& next, engine::Engine& replaced, uint64_t step)>;
+    using First = std::function<void(uint64_t step)>;
 
-    explicit EngineReplacement(std::shared_ptr<engine::Engine> current) : current_(std::move(current)) {}
+    explicit EngineReplacement(Engine current) : current_(std::move(current)) {}
 
-    const std::shared_ptr<engine::Engine>& current() const { return current_; }
+    const Engine& current() const { return current_; }
     bool is_pending() const { return next_ != nullptr; } // from begin() to finish() or cancel()
 
-    void begin(std::shared_ptr<engine::Engine> next, First);
+    void begin(Engine next, First);
     First switch_over();             // the next engine is the current one from here on
-    engine::Engine& replaced() const { return *replaced_; } // from switch_over() to release_replaced()
     void finish() { next_.reset(); } // First was called
     void cancel();                   // the current engine stays
-    std::shared_ptr<engine::Engine> release_replaced(); // null: none was replaced since the last call
+    Engine release_replaced();       // null: none was replaced since the last call
 
   private:
-    std::shared_ptr<engine::Engine> current_;
-    std::shared_ptr<engine::Engine> next_;
-    std::shared_ptr<engine::Engine> replaced_; // kept until it is released, to be destroyed without a lock
+    Engine current_;
+    Engine next_;
+    Engine replaced_; // kept until it is released, to be destroyed without a lock
     First first_;
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/swap/swap_control.hpp"
+#include "engine/trace/step_files.hpp"
 
 namespace patchbay::service {
 
@@ -33,7 +34,7 @@ void EngineThread::abort(const std::shared_ptr<Stream>& stream) {
     {
         const std::lock_guard lock(state_.mutex);
         if (state_.status.has_ended()) return;
-        state_.inbox.add_task([this, stream](engine::Engine&) { loop_.abort(stream); });
+        state_.inbox.add_task([this, stream] { loop_.abort(stream); });
         state_.inbox.want_boundary();
     }
     state_.wake.notify_one();
@@ -70,22 +71,28 @@ void EngineThread::want_boundary() {
     state_.wake.notify_one();
 }
 
+// All that it steps was given to it here, by the constructor or by replace().
 std::shared_ptr<engine::Engine> EngineThread::engine() const {
     const std::lock_guard lock(state_.mutex);
-    return state_.engines.current();
+    return std::static_pointer_cast<engine::Engine>(state_.engines.current());
 }
 
-Result<> EngineThread::replace(std::shared_ptr<engine::Engine> next, const EngineReplacement::First& first) {
-    std::shared_ptr<engine::Engine> before; // destroyed here, without the lock
+Result<> EngineThread::replace(std::shared_ptr<engine::Engine> next, const First& first) {
+    const std::shared_ptr<engine::Engine> before = engine(); // destroyed here, without the lock
+    const auto take_over = [&](uint64_t step) { // on the loop's thread, for which this one waits
+        next->files().go_on_with(before->files());
+        next->end_swaps_of(*before);
+        first(*next, *before, step);
+    };
     std::unique_lock lock(state_.mutex);
     EngineReplacement& engines = state_.engines;
     if (!state_.status.has_ended()) {
-        engines.begin(next, first);
+        engines.begin(next, take_over);
         state_.inbox.hold_arrivals(); // those that are there are the present engine's
         state_.wake.notify_one();
         state_.changed.wait(lock, [&] { return !engines.is_pending() || state_.status.has_ended(); });
     }
-    before = engines.release_replaced();
+    engines.release_replaced();
     if (engines.current() == next) return {};
     engines.cancel();
     return fail(StatusCode::kUnavailable, "the engine has stopped");
@@ -109,8 +116,8 @@ bool EngineThread::call(const std::function<void(engine::Engine&)>& f) {
     {
         const std::lock_guard lock(state_.mutex);
         if (state_.status.has_ended()) return false;
-        state_.inbox.add_task([done, &f](engine::Engine& engine) {
-            f(engine);
+        state_.inbox.add_task([this, done, &f] { // by which time it may be another engine
+            f(*engine());
             done->set_value(true);
         });
     }

@@ -1,6 +1,7 @@
 // The thread-safe door to an engine: it owns the thread on which the engine steps. Used by what serves requests that
 // come from other threads, as a server does.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -35,9 +36,11 @@ class EngineThread final : public LiveEngine {
     std::shared_ptr<host::Swap> refuse_swap(const host::Identity& to, const std::string& phase, const Failure& why);
     bool needs_new_engine(const engine::SwapRequest&); // as swap()
     // Another engine takes the place of this one. Requests that it has run to their end; those that come meanwhile
-    // wait, max_inbox at most, and go to the other one. `first`: called on the loop's thread when that has taken over,
-    // before its first step. Returns after it; fails if the loop ends before. One call at a time.
-    Result<> replace(std::shared_ptr<engine::Engine>, const EngineReplacement::First& first);
+    // wait, max_inbox at most, and go to the other one, which goes on with this one's files and reports the end of its
+    // swaps. `first`: called on the loop's thread when that has taken over, before its first step; `step`: the last one
+    // of the engine that it replaces. Returns after it; fails if the loop ends before. One call at a time.
+    using First = std::function<void(engine::Engine& next, engine::Engine& replaced, uint64_t step)>;
+    Result<> replace(std::shared_ptr<engine::Engine> next, const First& first);
     bool is_replacing() const; // a call of replace() waits for the requests that this engine has
     ServiceStatus status() const override;
     bool call(const std::function<void(engine::Engine&)>& f) override;
@@ -51,7 +54,7 @@ class EngineThread final : public LiveEngine {
     void wait();
 
   private:
-    std::shared_ptr<engine::Engine> engine() const;
+    std::shared_ptr<engine::Engine> engine() const; // the present one
     void want_boundary(); // so that the next turn of the loop passes one
 
     const EngineThreadOptions options_;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "engine/engine.hpp"
+#include "engine/request.hpp"
 #include "service/stream.hpp"
 
 namespace patchbay::service {
@@ -18,7 +18,7 @@ class Inbox { // one thread at a time
         engine::Request request;
         std::shared_ptr<Stream> stream;
     };
-    using Task = std::function<void(engine::Engine&)>; // between two steps
+    using Task = std::function<void()>; // between two steps
     struct Contents {
         std::vector<Arrival> arrivals;
         std::vector<Task> tasks;

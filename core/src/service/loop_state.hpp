@@ -13,7 +13,7 @@
 namespace patchbay::service {
 
 struct LoopState { // all under the mutex
-    LoopState(std::shared_ptr<engine::Engine> engine, size_t max_inbox)
+    LoopState(EngineReplacement::Engine engine, size_t max_inbox)
         : engines(std::move(engine)), inbox(max_inbox) {}
 
     std::mutex mutex;

@@ -6,7 +6,7 @@
 
 namespace patchbay::service {
 
-void RunningStreams::add(engine::Engine& engine, Inbox::Arrival arrival) {
+void RunningStreams::add(engine::SteppingEngine& engine, Inbox::Arrival arrival) {
     engine::Request& request = arrival.request;
     request.arrival_ns = engine.clock().now_ns();
     request.on_output = [this, stream = arrival.stream](const engine::RequestOutput& delta) {
@@ -22,14 +22,14 @@ void RunningStreams::add(engine::Engine& engine, Inbox::Arrival arrival) {
     arrival.stream->accept(*id);
 }
 
-void RunningStreams::abort(engine::Engine& engine, const std::shared_ptr<Stream>& stream) {
+void RunningStreams::abort(engine::SteppingEngine& engine, const std::shared_ptr<Stream>& stream) {
     const std::optional<engine::RequestId> id = stream->id();
     if (!id) return;
     const auto at = streams_.find(*id); // which another request may have, of an engine that was replaced
     if (at != streams_.end() && at->second == stream) engine.abort(*id);
 }
 
-void RunningStreams::abort_all(engine::Engine& engine) {
+void RunningStreams::abort_all(engine::SteppingEngine& engine) {
     std::vector<engine::RequestId> ids; // an abort takes its stream away
     for (const auto& [id, stream] : streams_) ids.push_back(id);
     for (const engine::RequestId id : ids) engine.abort(id);

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "base/result.hpp"
-#include "engine/engine.hpp"
+#include "engine/stepping.hpp"
 #include "service/engine_thread_options.hpp"
 #include "service/inbox.hpp"
 #include "service/stream.hpp"
@@ -18,10 +18,10 @@ class RunningStreams { // the loop's thread only
     RunningStreams(const RunningStreams&) = delete; // requests in the engine point to it
     RunningStreams& operator=(const RunningStreams&) = delete;
 
-    void add(engine::Engine&, Inbox::Arrival); // the stream is accepted, or fails with the engine's reason
+    void add(engine::SteppingEngine&, Inbox::Arrival); // the stream is accepted, or fails with the engine's reason
     // Nothing where the stream has ended.
-    void abort(engine::Engine&, const std::shared_ptr<Stream>&);
-    void abort_all(engine::Engine&); // each stream's last delta says so
+    void abort(engine::SteppingEngine&, const std::shared_ptr<Stream>&);
+    void abort_all(engine::SteppingEngine&); // each stream's last delta says so
     void fail_all(const Failure&);
     size_t size() const { return streams_.size(); }
 

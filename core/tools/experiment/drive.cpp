@@ -70,8 +70,8 @@ class Tally {
 // Gives the engine its requests: those with a time of their own before it, the others when what they follow is done.
 class Feed {
   public:
-    Feed(DrivenEngine& engine, const Requests& planned, const DriveHooks& hooks, RunRecord& run, Tally& tally,
-         StepNumbers& numbers, uint64_t start_ns)
+    Feed(engine::SteppingEngine& engine, const Requests& planned, const DriveHooks& hooks, RunRecord& run,
+         Tally& tally, StepNumbers& numbers, uint64_t start_ns)
         : engine_(engine), planned_(planned), hooks_(hooks), run_(run), tally_(tally), numbers_(numbers),
           start_(start_ns), timed_(planned, start_ns), follow_ups_(planned), unfinished_(planned.size()),
           ids_(planned.size()) {
@@ -166,7 +166,7 @@ class Feed {
         else ended_.push_back(i);
     }
 
-    DrivenEngine& engine_;
+    engine::SteppingEngine& engine_;
     const Requests& planned_;
     const DriveHooks& hooks_;
     RunRecord& run_;
@@ -251,7 +251,8 @@ uint64_t start_after_adding(const MadeAhead& made, uint64_t making_ns, uint64_t 
 
 }  // namespace
 
-void drive(DrivenEngine& engine, Clock& clock, const Requests& given, const DriveHooks& hooks, RunRecord& run) {
+void drive(engine::SteppingEngine& engine, Clock& clock, const Requests& given, const DriveHooks& hooks,
+           RunRecord& run) {
     const bool ahead = hooks.feeding == Feeding::kAhead;
     const uint64_t called_ns = clock.now_ns();
     std::optional<MadeAhead> made;

@@ -7,20 +7,11 @@
 #include "base/result.hpp"
 #include "engine/request.hpp"
 #include "engine/step_report.hpp"
+#include "engine/stepping.hpp"
 #include "experiment/record.hpp"
 #include "experiment/workload.hpp"
 
 namespace patchbay::experiment {
-
-// The part of engine::Engine that a run needs, so that tests can drive a fake.
-class DrivenEngine {
-  public:
-    virtual ~DrivenEngine() = default;
-    virtual Result<engine::RequestId> add_request(engine::Request) = 0;
-    virtual void abort(engine::RequestId) = 0;
-    virtual bool has_unfinished() const = 0;
-    virtual Result<engine::StepReport> step() = 0;
-};
 
 enum class Feeding { kAhead, kAsDue }; // all requests before the first step; or each once it arrives
 
@@ -43,6 +34,6 @@ struct DriveHooks { // any may be empty
 };
 
 // Fills requests, steps, duration, end, faults and the numbers of steps of the record.
-void drive(DrivenEngine&, Clock&, const Requests&, const DriveHooks&, RunRecord&);
+void drive(engine::SteppingEngine&, Clock&, const Requests&, const DriveHooks&, RunRecord&);
 
 }  // namespace patchbay::experiment

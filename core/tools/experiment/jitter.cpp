@@ -4,7 +4,8 @@
 
 namespace patchbay::experiment {
 
-JitteredEngine::JitteredEngine(DrivenEngine& engine, VirtualClock& clock, const Jitter& jitter, const Draws& draws)
+JitteredEngine::JitteredEngine(engine::SteppingEngine& engine, VirtualClock& clock, const Jitter& jitter,
+                               const Draws& draws)
     : engine_(engine), clock_(clock), jitter_(jitter), draws_(draws) {}
 
 Result<engine::StepReport> JitteredEngine::step() {

@@ -2,22 +2,25 @@
 // after each step, by a share of what the step took; it never is early.
 #pragma once
 #include "base/clock.hpp"
+#include "engine/stepping.hpp"
 #include "experiment/draws.hpp"
 #include "experiment/drive.hpp"
 
 namespace patchbay::experiment {
 
-class JitteredEngine final : public DrivenEngine {
+class JitteredEngine final : public engine::SteppingEngine {
   public:
     // draws: of this run alone. The engine has to be on that clock.
-    JitteredEngine(DrivenEngine&, VirtualClock&, const Jitter&, const Draws& draws);
+    JitteredEngine(engine::SteppingEngine&, VirtualClock&, const Jitter&, const Draws& draws);
     Result<engine::RequestId> add_request(engine::Request r) override { return engine_.add_request(std::move(r)); }
     void abort(engine::RequestId id) override { engine_.abort(id); }
     bool has_unfinished() const override { return engine_.has_unfinished(); }
+    Result<> check() const override { return engine_.check(); }
     Result<engine::StepReport> step() override;
+    Clock& clock() override { return clock_; }
 
   private:
-    DrivenEngine& engine_;
+    engine::SteppingEngine& engine_;
     VirtualClock& clock_;
     Jitter jitter_;
     Draws draws_;

@@ -11,18 +11,6 @@
 namespace patchbay::experiment {
 namespace {
 
-class RealEngine final : public DrivenEngine {
-  public:
-    explicit RealEngine(engine::Engine& e) : engine_(e) {}
-    Result<engine::RequestId> add_request(engine::Request r) override { return engine_.add_request(std::move(r)); }
-    void abort(engine::RequestId id) override { engine_.abort(id); }
-    bool has_unfinished() const override { return engine_.has_unfinished(); }
-    Result<engine::StepReport> step() override { return engine_.step(); }
-
-  private:
-    engine::Engine& engine_;
-};
-
 // A fallback that was not asked for would be measured under a wrong name.
 std::vector<std::string> fallbacks(const config::EngineConfig& wanted, const engine::EngineFacts& facts) {
     std::vector<std::string> out;
@@ -59,7 +47,7 @@ DriveHooks plain_hooks(const RunSurroundings& around, RunControl* control) {
     return hooks;
 }
 
-Result<> warm_up(engine::Engine& engine, DrivenEngine& driven, Clock& clock, Requests&& requests,
+Result<> warm_up(engine::Engine& engine, engine::SteppingEngine& driven, Clock& clock, Requests&& requests,
                  const DriveHooks& hooks, RunRecord& run) {
     RunRecord discarded;
     drive(driven, clock, requests, hooks, discarded);
@@ -138,10 +126,9 @@ Result<RanOnce> run_once(const RunSurroundings& around, const PreparedVariant& v
     const WorkloadSource::Plan plan = source->plan(spec.seed, slot.repeat);
     const PacedRequests paced(plan, slot.rate ? pace_of(mine.workload.arrivals, plan, *slot.rate) : 1);
     const Requests& requests = slot.rate ? static_cast<const Requests&>(paced) : plan;
-    RealEngine plain(*engine);
-    JitteredEngine jittered(plain, simulated, mine.jitter, jitter_draws(spec.seed, slot.repeat, slot.variant));
+    JitteredEngine jittered(*engine, simulated, mine.jitter, jitter_draws(spec.seed, slot.repeat, slot.variant));
     const bool noisy = !variant.facts.device_computes && mine.jitter.any();
-    DrivenEngine& driven = noisy ? static_cast<DrivenEngine&>(jittered) : plain;
+    engine::SteppingEngine& driven = noisy ? static_cast<engine::SteppingEngine&>(jittered) : *engine;
     PB_TRY(RunSwaps swaps, RunSwaps::prepare(*engine, variant.swaps, around.registry, around.prober));
     out.loaded.brought_in = swaps.brought_in();
     PB_TRY(const auto control, control_of(around, variant, slot, *engine));

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 constexpr uint64_t kMs = 1'000'000;
 
 // Serves one token a step to every request that has arrived; a step takes 10 ms of virtual time.
-class FakeEngine final : public DrivenEngine {
+class FakeEngine final : public engine::SteppingEngine {
   public:
     explicit FakeEngine(VirtualClock& clock) : clock_(clock) {}
     Result<engine::RequestId> add_request(engine::Request r) override {
@@ -28,6 +28,8 @@ class FakeEngine final : public DrivenEngine {
         if (live_.contains(id)) end(id, engine::FinishReason::kAbort, {});
     }
     bool has_unfinished() const override { return !live_.empty(); }
+    Result<> check() const override { return {}; }
+    Clock& clock() override { return clock_; }
     Result<engine::StepReport> step() override {
         if (++steps_ == fail_at) return fail("the device is gone");
         uint64_t next = ~0ull;
@@ -108,8 +110,8 @@ std::vector<PlannedRequest> planned(std::vector<std::pair<uint64_t, uint32_t>> a
     return out;
 }
 
-void drive(DrivenEngine& engine, Clock& clock, const std::vector<PlannedRequest>& requests, const DriveHooks& hooks,
-           RunRecord& run) {
+void drive(engine::SteppingEngine& engine, Clock& clock, const std::vector<PlannedRequest>& requests,
+           const DriveHooks& hooks, RunRecord& run) {
     experiment::drive(engine, clock, GivenRequests(requests), hooks, run);
 }
 
@@ -140,16 +142,18 @@ TEST(Drive, RecordsEachTokenSinceTheStartOfTheRun) {
 }
 
 TEST(Drive, BeginsOnceAllRequestsAreAdded) {
-    struct SlowEngine final : DrivenEngine { // each takes it 5 us to take
-        explicit SlowEngine(VirtualClock& of) : clock(of), engine(of) {}
+    struct SlowEngine final : engine::SteppingEngine { // each takes it 5 us to take
+        explicit SlowEngine(VirtualClock& of) : clock_(of), engine(of) {}
         Result<engine::RequestId> add_request(engine::Request r) override {
-            clock.advance_ns(5'000);
+            clock_.advance_ns(5'000);
             return engine.add_request(std::move(r));
         }
         void abort(engine::RequestId id) override { engine.abort(id); }
         bool has_unfinished() const override { return engine.has_unfinished(); }
+        Result<> check() const override { return engine.check(); }
         Result<engine::StepReport> step() override { return engine.step(); }
-        VirtualClock& clock;
+        Clock& clock() override { return clock_; }
+        VirtualClock& clock_;
         FakeEngine engine;
     };
     struct SlowRequests final : Requests { // and 50 us to make

@@ -10,12 +10,14 @@ namespace {
 constexpr uint64_t kStepNs = 1'000'000;
 
 // Each step takes a millisecond; an idle one waits as long.
-class SteadyEngine final : public DrivenEngine {
+class SteadyEngine final : public engine::SteppingEngine {
   public:
     explicit SteadyEngine(VirtualClock& clock) : clock_(clock) {}
     Result<engine::RequestId> add_request(engine::Request) override { return 1; }
     void abort(engine::RequestId) override {}
     bool has_unfinished() const override { return true; }
+    Result<> check() const override { return {}; }
+    Clock& clock() override { return clock_; }
     Result<engine::StepReport> step() override {
         engine::StepReport r;
         r.start_ns = clock_.now_ns();

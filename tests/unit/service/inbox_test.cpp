@@ -26,7 +26,7 @@ TEST(Inboxes, GiveEachThingOnce) {
     const Inbox::Arrival first = arrival(), second = arrival();
     EXPECT_TRUE(inbox.add(first));
     EXPECT_TRUE(inbox.add(second));
-    inbox.add_task([](engine::Engine&) {});
+    inbox.add_task([] {});
     inbox.want_boundary();
     EXPECT_FALSE(inbox.empty());
     const Inbox::Contents taken = inbox.take();
@@ -48,7 +48,7 @@ TEST(Inboxes, HoldArrivalsThatComeLater) {
     EXPECT_TRUE(inbox.add(held));
     EXPECT_TRUE(inbox.add(arrival()));
     EXPECT_TRUE(inbox.remove(*removed.stream));
-    inbox.add_task([](engine::Engine&) {});
+    inbox.add_task([] {});
     inbox.want_boundary();
     EXPECT_TRUE(inbox.has_unheld());
     const Inbox::Contents taken = inbox.take_but_held();
@@ -78,7 +78,7 @@ TEST(Inboxes, HaveSomethingToDoForEachReasonAlone) {
     Inbox arrived(1), boundary(1), task(1), stopped(1);
     EXPECT_TRUE(arrived.add(arrival()));
     boundary.want_boundary();
-    task.add_task([](engine::Engine&) {});
+    task.add_task([] {});
     stopped.stop();
     for (const Inbox* inbox : {&arrived, &boundary, &task, &stopped}) EXPECT_FALSE(inbox->empty());
     stopped.take();

@@ -2,14 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include "unit/service/fake_engine.hpp"
 #include "unit/service/service_fixture.hpp"
 
 namespace patchbay::service::testing {
 namespace {
 
 using engine::FinishReason;
-using engine::testing::tiny_model;
-using ::testing::HasSubstr;
 
 class StreamsOfAnEngine : public ::testing::Test {
   protected:
@@ -22,11 +21,18 @@ class StreamsOfAnEngine : public ::testing::Test {
         while (engine_->has_unfinished()) ASSERT_TRUE(engine_->step());
     }
 
-    RealClock clock_;
     EngineThreadOptions observers_;
     RunningStreams streams_{observers_};
-    std::unique_ptr<engine::Engine> engine_ = make_engine(tiny_model(), clock_);
+    std::unique_ptr<FakeEngine> engine_ = std::make_unique<FakeEngine>();
 };
+
+TEST_F(StreamsOfAnEngine, ArriveOnTheEnginesClock) {
+    engine_->clock().wait_until_ns(500);
+    uint64_t arrival_ns = 0;
+    observers_.on_request = [&](engine::RequestId, const engine::Request& r) { arrival_ns = r.arrival_ns; };
+    add(request(1, 3));
+    EXPECT_EQ(arrival_ns, 500u);
+}
 
 TEST_F(StreamsOfAnEngine, GoWhenTheirRequestsEnd) {
     const auto one = add(request(1, 3)), other = add(request(2, 5));
@@ -39,12 +45,12 @@ TEST_F(StreamsOfAnEngine, GoWhenTheirRequestsEnd) {
 }
 
 TEST_F(StreamsOfAnEngine, FailWithTheReasonOfARefusal) {
-    engine::Request wrong = request(1, 4);
-    wrong.prompt = {5000};
-    const auto stream = add(wrong);
+    engine_->refusal = invalid("prompt token 5000");
+    const auto stream = add(request(1, 4));
     EXPECT_EQ(streams_.size(), 0u);
     EXPECT_FALSE(stream->id());
-    EXPECT_THAT(stream->failure()->text, HasSubstr("prompt token 5000"));
+    EXPECT_EQ(stream->failure()->text, "prompt token 5000");
+    EXPECT_EQ(stream->failure()->code, StatusCode::kInvalid);
 }
 
 TEST_F(StreamsOfAnEngine, ShowObserversWhatWasAcceptedAndEachDelta) {
@@ -55,9 +61,9 @@ TEST_F(StreamsOfAnEngine, ShowObserversWhatWasAcceptedAndEachDelta) {
         EXPECT_EQ(r.prompt, request(1, 3).prompt);
     };
     observers_.on_output = [&](const engine::RequestOutput&) { deltas += 1; };
-    engine::Request wrong = request(1, 4);
-    wrong.prompt = {5000};
-    add(wrong);
+    engine_->refusal = fail("none");
+    add(request(1, 4));
+    engine_->refusal.reset();
     const auto stream = add(request(1, 3));
     run();
     EXPECT_EQ(accepted, std::vector{*stream->id()});
@@ -78,7 +84,7 @@ TEST_F(StreamsOfAnEngine, EndWithAbortOneOrAll) {
 TEST_F(StreamsOfAnEngine, AreNotTakenForThoseOfAnEarlierEngine) {
     const auto old = add(request(1, 2));
     run();
-    engine_ = make_engine(tiny_model(), clock_);
+    engine_ = std::make_unique<FakeEngine>();
     const auto now = add(request(2, 2));
     ASSERT_EQ(old->id(), now->id());
     streams_.abort(*engine_, old);
