@@ -1,10 +1,11 @@
-// The loop of what has its requests beforehand and the thread to itself: experiments, benches, `generate`. What takes
-// requests while it runs uses EngineThread.
+// The loop of what has its requests beforehand and the thread to itself: experiments, benches, scenarios, `generate`.
+// What takes requests while it runs uses EngineThread.
 #pragma once
 #include <functional>
 
 #include "base/result.hpp"
 #include "engine/step_report.hpp"
+#include "engine/stepping.hpp"
 
 namespace patchbay::service {
 
@@ -14,15 +15,19 @@ struct RunHooks { // any may be empty
     std::function<void(engine::StepReport&)> on_step;
 };
 
-// Steps an engine (or what a test has in its place) until nothing is unfinished. Fails as its step fails.
-template <class Engine>
-Result<> run_to_end(Engine& engine, const RunHooks& hooks) {
-    for (;;) {
-        if (hooks.go_on && !hooks.go_on()) return {};
-        if (!engine.has_unfinished()) return {};
+// Steps an engine until go_on ends it. Fails as its step fails.
+inline Result<> run_steps(engine::SteppingEngine& engine, const RunHooks& hooks) {
+    while (!hooks.go_on || hooks.go_on()) {
         PB_TRY(engine::StepReport report, engine.step());
         if (hooks.on_step) hooks.on_step(report);
     }
+    return {};
+}
+
+// The same, until nothing is unfinished.
+inline Result<> run_to_end(engine::SteppingEngine& engine, const RunHooks& hooks) {
+    const auto go_on = [&] { return (!hooks.go_on || hooks.go_on()) && engine.has_unfinished(); };
+    return run_steps(engine, {go_on, hooks.on_step});
 }
 
 }  // namespace patchbay::service

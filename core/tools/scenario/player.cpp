@@ -7,6 +7,7 @@
 #include "engine/simulation.hpp"
 #include "scenario/load.hpp"
 #include "scenario/scripted_engine.hpp"
+#include "service/run_to_end.hpp"
 
 namespace patchbay::scenario {
 namespace {
@@ -104,35 +105,44 @@ Result<std::unique_ptr<Player>> Player::create(const Scenario& s, const host::Re
 }
 
 Played Player::play() {
-    while (!course_.over()) {
-        if (!needs_engine_step(course_.now(), *engine_)) {
-            act(course_.now());
-            course_.advance();
-            continue;
-        }
-        engine_step();
-        if (!course_.over() && !step_.followed) settle();
-    }
+    const auto end_step = [this](const engine::StepReport& report) { this->end_step(report); };
+    const auto done = service::run_steps(*engine_, {[this] { return go_on(); }, end_step});
+    if (!done) course_.differ("the engine", "another step", done.error());
     return {course_.difference(), engine_steps_};
 }
 
-void Player::engine_step() {
+bool Player::go_on() {
+    while (!course_.over()) {
+        if (needs_engine_step(course_.now(), *engine_)) return begin_step();
+        act(course_.now());
+        course_.advance();
+    }
+    return false;
+}
+
+// False: the file lets its drain take no further one.
+bool Player::begin_step() {
     const auto* drain = std::get_if<step::Drain>(&course_.now().what);
-    if (drain && !course_.count_down(*drain))
-        return course_.differ("drain", "every request has ended after " + std::to_string(drain->max_steps) + " steps",
-                              "waiting " + text_of(value_of(Subject::kWaiting, {}, state())) + ", running " +
-                                  text_of(value_of(Subject::kRunning, {}, state())));
+    if (drain && !course_.count_down(*drain)) {
+        course_.differ("drain", "every request has ended after " + std::to_string(drain->max_steps) + " steps",
+                       "waiting " + text_of(value_of(Subject::kWaiting, {}, state())) + ", running " +
+                           text_of(value_of(Subject::kRunning, {}, state())));
+        return false;
+    }
     step_.plan.clear();
     step_.followed = step_.in_hand = false;
     step_.output = nullptr;
     engine_steps_ += 1;
     step_.under_way = true;
-    const auto report = engine_->step();
+    return true;
+}
+
+void Player::end_step(const engine::StepReport& report) {
     step_.under_way = false;
-    if (!report) return course_.differ("the engine", "another step", report.error());
-    tally_.add(*report);
-    step_in_flight_ = is_async(scenario_) && report->sync_reason != "probation" && !step_.plan.empty();
-    if (!course_.difference()) check(*report);
+    tally_.add(report);
+    step_in_flight_ = is_async(scenario_) && report.sync_reason != "probation" && !step_.plan.empty();
+    if (!course_.difference()) check(report);
+    if (!course_.over() && !step_.followed) settle();
 }
 
 // What no file has to say: all that a step was given is used, and the pages of what has ended are free.

@@ -39,7 +39,9 @@ class Player final : execution::Script {
     void follow_file(Back); // until it says what comes back
 
     // ---- steps of the file ----
-    void engine_step();
+    bool go_on(); // until a step of the engine is due; false: the file is over
+    bool begin_step();
+    void end_step(const engine::StepReport&);
     void check(const engine::StepReport&);
     void settle();
     void act(const Step&);

@@ -20,6 +20,7 @@
 #include "serve/load_client.hpp"
 #include "serve/server.hpp"
 #include "serve/vllm_metrics.hpp"
+#include "service/run_to_end.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
 namespace patchbay::serve::testing {
@@ -147,7 +148,7 @@ engine::Request request_of(size_t i, uint32_t tokens, uint64_t now_ns) {
 double plain_throughput(engine::Engine& engine, Clock& clock) {
     const uint64_t begin = clock.now_ns();
     for (uint32_t i = 0; i < kStreams; ++i) must(engine.add_request(request_of(i, kTokens, begin)));
-    while (engine.has_unfinished()) must(engine.step());
+    must(service::run_to_end(engine, {}));
     return double{kStreams} * kTokens / (static_cast<double>(clock.now_ns() - begin) * 1e-9);
 }
 
@@ -156,7 +157,7 @@ double plain_first_token(engine::Engine& engine, Clock& clock) {
     for (uint32_t i = 0; i < kFirstTokens; ++i) {
         const uint64_t begin = clock.now_ns();
         must(engine.add_request(request_of(i, 1, begin)));
-        while (engine.has_unfinished()) must(engine.step());
+        must(service::run_to_end(engine, {}));
         firsts.push_back(static_cast<double>(clock.now_ns() - begin) * 1e-9);
     }
     return median(firsts);
@@ -183,8 +184,7 @@ MetricsCost metrics_cost(engine::Engine& engine, Clock& clock) {
     }
     std::vector<double> costs;
     double steps = 0;
-    while (engine.has_unfinished()) {
-        const engine::StepReport report = must(engine.step());
+    const auto note = [&](const engine::StepReport& report) {
         const uint64_t before = clock.now_ns();
         for (const engine::RequestOutput& out : outputs) {
             own.on_output(out);
@@ -195,7 +195,8 @@ MetricsCost metrics_cost(engine::Engine& engine, Clock& clock) {
         costs.push_back(static_cast<double>(clock.now_ns() - before) * 1e-3);
         steps += static_cast<double>(report.end_ns - report.start_ns) * 1e-3;
         outputs.clear();
-    }
+    };
+    must(service::run_to_end(engine, {{}, note}));
     double sum = 0;
     for (const double cost : costs) sum += cost;
     return {median(costs), sum / steps};
