@@ -9,8 +9,8 @@
 #include <set>
 
 #include "execution/script.hpp"
-#include "engine/simulation.hpp"
 #include "patchbay/sdk/philox.hpp"
+#include "scenario/leave_out_model.hpp"
 #include "scenario/scripted_engine.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
@@ -66,7 +66,7 @@ World world_of(uint64_t seed) {
 class Trial final : public execution::Script {
   public:
     explicit Trial(World w) : world_(std::move(w)) {
-        leave_out_model(world_.config, kVocab);
+        scenario::leave_out_model(world_.config, kVocab);
         if (world_.sliding_window > 0) {
             world_.config.model.shape["architectures.0"] = "MistralForCausalLM";
             world_.config.model.shape["sliding_window"] = std::to_string(world_.sliding_window);

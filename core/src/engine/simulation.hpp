@@ -1,4 +1,4 @@
-// For engines on a device that computes nothing: the clock that they run by, and a configuration without a model.
+// For engines on a device that computes nothing: the clock that they run by, and the tokens that they give.
 #pragma once
 #include <memory>
 
@@ -18,10 +18,6 @@ namespace patchbay::engine {
 
 // Virtual where the device computes nothing, so that a run takes no longer than the host's own work; else real.
 Result<std::unique_ptr<Clock>> clock_for(const config::EngineConfig&, const host::Registry&);
-
-// All of an engine but its model: a tiny one, on a device `sim` that takes no time. Of `c` the model, the device and
-// the threads change.
-void leave_out_model(config::EngineConfig& c, uint32_t vocab_size);
 
 using execution::synthetic_token;
 

@@ -13,7 +13,7 @@ constexpr pb_component kComponent{
     sizeof(pb_param),
     PB_PROPOSER_REVISION,
     PB_PROPOSER,
-    "scripted",
+    "function",
     "1.0.0",
     "a function of the host",
     nullptr,

@@ -5,8 +5,8 @@
 #include "base/clock.hpp"
 #include "bench/times.hpp"
 #include "engine/engine.hpp"
-#include "engine/simulation.hpp"
 #include "patchbay/sdk/philox.hpp"
+#include "scenario/leave_out_model.hpp"
 #include "service/run_to_end.hpp"
 
 namespace patchbay::bench {
@@ -37,7 +37,7 @@ void size_engine(config::EngineConfig& c, const SchedulerCase& asked) {
     e.max_waiting = 0;
     e.async_scheduling = config::AsyncScheduling::kOff;
     c.proposer.reset();
-    engine::leave_out_model(c, kVocabSize);
+    scenario::leave_out_model(c, kVocabSize);
 }
 
 Result<> add(engine::Engine& e, const SchedulerCase& asked, uint32_t first, uint32_t count) {

@@ -11,7 +11,6 @@
 #include "cli/flag_checks.hpp"
 #include "cli/plugin_dirs.hpp"
 #include "config/load.hpp"
-#include "engine/simulation.hpp"
 
 namespace patchbay::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/printable.hpp"
-#include "engine/simulation.hpp"
+#include "scenario/leave_out_model.hpp"
 #include "scenario/load.hpp"
 #include "scenario/scripted_engine.hpp"
 #include "service/run_to_end.hpp"
@@ -20,7 +20,7 @@ config::EngineConfig config_of(const Scenario& s) {
     c.speculative = s.speculative;
     c.scheduler = s.policy;
     c.kv_policy = s.kv_policy;
-    engine::leave_out_model(c, kVocabSize); // only the scenario moves the clock
+    leave_out_model(c, kVocabSize); // only the scenario moves the clock
     auto& shape = c.model.shape;
     for (size_t i = 0; i < s.model.eos.size(); ++i)
         shape["eos_token_id." + std::to_string(i)] = std::to_string(s.model.eos[i]);
