@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "kernels/cuda_attention.hpp"
+#include "kernels/cuda_pinned.hpp"
 #include "patchbay/sdk/attention.hpp"
 #include "patchbay/sdk/attention_cost.hpp"
 #include "patchbay/sdk/tensor.hpp"
@@ -28,16 +29,11 @@ void check_cuda(cudaError_t code, const char* what) {
 class PlanCopies {
   public:
     explicit PlanCopies(uint64_t bytes) {
-        for (Slot& slot : slots_) {
-            void* memory = nullptr;
-            check_cuda(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault), "pinned memory for plans");
-            slot.memory = static_cast<uint8_t*>(memory);
-            check_cuda(cudaEventCreateWithFlags(&slot.free, cudaEventDisableTiming), "an event");
-        }
+        for (cuda::PinnedMemory& slot : slots_) check_cuda(slot.allocate(bytes), "pinned memory for plans");
     }
 
     void copy(const cuda::AttentionPlan& plan, const cuda::AttentionLayout& layout, uint8_t* to, cudaStream_t stream) {
-        const Slot& slot = slots_[next_];
+        const cuda::PinnedMemory& slot = slots_[next_];
         next_ = (next_ + 1) % slots_.size();
         check_cuda(cudaEventSynchronize(slot.free), "waiting for a plan's copy");
         const cuda::AttentionHeader header = plan.header();
@@ -55,18 +51,7 @@ class PlanCopies {
     }
 
   private:
-    struct Slot {
-        uint8_t* memory = nullptr;
-        cudaEvent_t free = nullptr;
-        Slot() = default;
-        ~Slot() {
-            if (free) cudaEventDestroy(free);
-            if (memory) cudaFreeHost(memory);
-        }
-        Slot(const Slot&) = delete;
-        Slot& operator=(const Slot&) = delete;
-    };
-    std::array<Slot, 3> slots_;
+    std::array<cuda::PinnedMemory, 3> slots_;
     size_t next_ = 0;
 };
 

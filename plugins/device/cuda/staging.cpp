@@ -8,12 +8,7 @@
 namespace patchbay {
 
 Staging::Staging(cudaStream_t stream) : stream_(stream) {
-    for (Slot& slot : slots_) {
-        void* memory = nullptr;
-        check_cuda(cudaHostAlloc(&memory, kSlotBytes, cudaHostAllocDefault), "pinned memory for copies");
-        slot.memory = static_cast<uint8_t*>(memory);
-        check_cuda(cudaEventCreateWithFlags(&slot.free, cudaEventDisableTiming), "an event");
-    }
+    for (Slot& slot : slots_) check_cuda(slot.allocate(kSlotBytes), "pinned memory for copies");
 }
 
 Staging::Slot& Staging::next() {

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/cuda_pinned.hpp"
+
 namespace patchbay {
 
 class Staging {
@@ -17,17 +19,7 @@ class Staging {
 
   private:
     static constexpr uint64_t kSlotBytes = 1 << 20;
-    struct Slot {
-        uint8_t* memory = nullptr;
-        cudaEvent_t free = nullptr; // the copy that used it last is done
-        Slot() = default;
-        ~Slot() {
-            if (free) cudaEventDestroy(free);
-            if (memory) cudaFreeHost(memory);
-        }
-        Slot(const Slot&) = delete;
-        Slot& operator=(const Slot&) = delete;
-    };
+    using Slot = kernels::cuda::PinnedMemory;
     Slot& next(); // waits until it is free
 
     cudaStream_t stream_;
