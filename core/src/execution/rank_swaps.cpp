@@ -32,7 +32,7 @@ Result<> RankSwaps::perform(std::string_view message) {
     switch (swap.verb) {
         case RankSwap::Verb::kPrepare: {
             const std::lock_guard lock(mutex_);
-            if (swap.slot == RankSwap::Slot::kModel) loading_.insert(swap.candidate);
+            if (swap.slot == RankSwap::Slot::kModel) loading_[swap.candidate] = false;
             to_prepare_.push_back(std::move(swap));
             changed_.notify_one();
             return {};
@@ -95,15 +95,14 @@ Result<> RankSwaps::prepare_model(const RankSwap& swap) {
         const std::lock_guard held(device_);
         {
             const std::lock_guard lock(mutex_);
-            if (stopping_ || dropped_.contains(swap.candidate)) return false;
+            if (stopping_ || loading_.at(swap.candidate)) return false;
         }
         f();
         return true;
     });
     const std::lock_guard held(device_);
     const std::lock_guard lock(mutex_);
-    loading_.erase(swap.candidate);
-    const bool dropped = dropped_.erase(swap.candidate) > 0;
+    const bool dropped = loading_.extract(swap.candidate).mapped();
     if (!loaded) return loaded.failure();
     if (dropped) p_.runner.model_swap().release(*loaded->weights);
     else models_[swap.candidate] = *std::move(loaded);
@@ -158,8 +157,8 @@ void RankSwaps::drop(const RankSwap& swap) {
         if (swap.candidate != current_attention_) attentions_.erase(swap.candidate);
         return;
     }
-    if (loading_.contains(swap.candidate)) {
-        dropped_.insert(swap.candidate);
+    if (const auto on_its_way = loading_.find(swap.candidate); on_its_way != loading_.end()) {
+        on_its_way->second = true;
         return;
     }
     const auto at = models_.find(swap.candidate);

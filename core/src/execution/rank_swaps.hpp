@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -64,7 +63,7 @@ class RankSwaps {
     std::map<uint64_t, Model> models_;
     std::condition_variable changed_;
     std::deque<parallel::RankSwap> to_prepare_;
-    std::set<uint64_t> loading_, dropped_; // models on their way; those of them that rank 0 has given up
+    std::map<uint64_t, bool> loading_; // models on their way: whether rank 0 has given one up
     bool stopping_ = false;
     std::thread thread_;
 };

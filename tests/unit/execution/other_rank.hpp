@@ -77,6 +77,7 @@ class OtherRank {
         const std::lock_guard lock(mutex_);
         return swaps_;
     }
+    parallel::Hub& hub() { return *ranks_.hub; }
     int reconnects() {
         const std::lock_guard lock(mutex_);
         return reconnects_;

@@ -74,6 +74,7 @@ TEST(RankedExecutor, AStepThatIsRedoneLeavesAllRanksReadyForTheNext) {
         Bench b;
         PlayedStep step;
         step.add(1, {3});
+        ASSERT_TRUE(b.other.hub().set(parallel::device_key(0, "id"), "of the first connection"));
         if (is_the_other) b.other.fail_next_step("it cannot add");
         else b.model->fault = "it cannot multiply";
         const auto failed = b.compute(step, true);
@@ -83,6 +84,7 @@ TEST(RankedExecutor, AStepThatIsRedoneLeavesAllRanksReadyForTheNext) {
             EXPECT_EQ(failed.code(), StatusCode::kExhausted);
         }
         EXPECT_EQ(b.other.reconnects(), 1);
+        EXPECT_TRUE(b.other.hub().set(parallel::device_key(0, "id"), "")) << "it was forgotten";
         EXPECT_THAT(std::vector(b.device->calls.end() - 2, b.device->calls.end()),
                     ElementsAre("disconnect", "connect"));
         b.part->cancel();
