@@ -1,4 +1,4 @@
-// What a sampler on the device is asked for in a step, and what its rows became. Used by those who run a step.
+// The rows that a sampler on the device samples in a step, and what they became. Used by those who run a step.
 #pragma once
 #include <cstdint>
 #include <span>
