@@ -141,8 +141,11 @@ void Grammar::allow(Machine& m, ConfigId c, Vocabulary::Place place, std::span<u
     }
 }
 
-Matcher::Matcher(std::shared_ptr<Grammar> g)
-    : grammar_(std::move(g)), machine_(grammar_->machine()), path_{machine_->of({grammar_->automaton().start(), 0})} {}
+Matcher::Matcher(std::shared_ptr<Grammar> g, Vocabulary::Place begins)
+    : grammar_(std::move(g)),
+      machine_(grammar_->machine()),
+      path_{machine_->of({grammar_->automaton().start(), 0})},
+      begins_(begins) {}
 
 Result<> Matcher::follow() {
     const auto& now = grammar_->machine();

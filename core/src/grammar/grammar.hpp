@@ -60,7 +60,8 @@ class Grammar {
 class Matcher { // cheap to copy
   public:
     static constexpr size_t kMaxRollback = 256; // tokens that can be rolled back, at least
-    explicit Matcher(std::shared_ptr<Grammar>);
+    // begins: where the first token is in its text
+    explicit Matcher(std::shared_ptr<Grammar>, Vocabulary::Place begins = Vocabulary::Place::kFirst);
 
     // false: no text goes on like that; nothing has changed then. Special tokens never do. Fails where a text is too
     // ambiguous to follow.
@@ -76,11 +77,12 @@ class Matcher { // cheap to copy
   private:
     Result<> follow(); // the grammar's machine
     Result<> check();  // that it has no fault
-    Vocabulary::Place place() const { return length() == 0 ? Vocabulary::Place::kFirst : Vocabulary::Place::kLater; }
+    Vocabulary::Place place() const { return length() == 0 ? begins_ : Vocabulary::Place::kLater; }
     std::shared_ptr<Grammar> grammar_;
     std::shared_ptr<Machine> machine_;
     std::vector<ConfigId> path_; // after the latest tokens, and before them
     size_t length_ = 0;
+    Vocabulary::Place begins_;
 };
 
 }  // namespace patchbay::grammar

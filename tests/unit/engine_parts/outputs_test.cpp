@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "engine/loop/step_context.hpp"
 #include "engine/output/repetition.hpp"
 #include "engine/sampling/step_samples.hpp"
+#include "text/tokenizer_json.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
+#include "unit/text/spaced_words.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
@@ -86,6 +89,51 @@ TEST(Outputs, TakeBackWhatAStepAppended) {
     EXPECT_TRUE(x.s->output.delta.tokens.empty());
     EXPECT_EQ(x.s->output.delta.finish, FinishReason::kAbort);
     EXPECT_DOUBLE_EQ(*x.s->output.delta.cumulative_logprob, -0.5) << "of the token that was handed out";
+}
+
+struct Words { // outputs of a prompt of three words
+    explicit Words(SamplingParams p) {
+        s = sequence(1, 3, std::move(p));
+        s->tokens = s->request.prompt = {text::kOnce, text::kUpon, text::kA};
+        outputs.begin(*s);
+    }
+    std::optional<Ending> append(TokenId t) {
+        samples.clear(1, 0);
+        return outputs.append(*s, t, 0, samples, false);
+    }
+    std::vector<TokenId> eos;
+    Surprisals surprisals;
+    StepContext context;
+    std::shared_ptr<const text::Tokenizer> tokenizer =
+        *text::tokenizer_from_json(nlohmann::json::parse(text::kSpacedWords), nlohmann::json::object(), "test");
+    Outputs outputs{tokenizer, eos, 100, surprisals, context};
+    StepSamples samples;
+    std::unique_ptr<Sequence> s;
+};
+
+TEST(Outputs, ContinueTheTextOfTheirPrompt) {
+    Words x(up_to(8));
+    x.append(text::kSpaceTime);
+    EXPECT_EQ(x.s->output.delta.text, " time");
+    x.outputs.take_back(*x.s);
+    EXPECT_EQ(x.s->output.delta.text, "");
+    x.s->tokens.resize(x.s->prompt_count);
+    x.append(text::kSpaceTime);
+    EXPECT_EQ(x.s->output.delta.text, " time") << "after a step that was taken back";
+}
+
+TEST(Outputs, StopAtATextThatBeginsWithASpace) {
+    SamplingParams p = up_to(8);
+    p.stop = {" time"};
+    Words x(p);
+    EXPECT_FALSE(x.append(text::kTime));
+    EXPECT_EQ(x.append(text::kSpaceTime)->why, " time");
+    EXPECT_EQ(x.s->output.delta.text, "time");
+    Words y(p);
+    const auto ending = y.append(text::kSpaceTime);
+    ASSERT_TRUE(ending);
+    EXPECT_EQ(ending->why, " time");
+    EXPECT_EQ(y.s->output.delta.text, "");
 }
 
 TEST(Outputs, EndWhereTheyRepeatAPattern) {

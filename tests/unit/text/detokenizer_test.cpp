@@ -1,15 +1,18 @@
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/utf8.hpp"
 #include "text/detokenizer.hpp"
 #include "text/utf8.hpp"
 #include "unit/text/byte_tokenizer_fixture.hpp"
+#include "unit/text/spaced_words.hpp"
 
 namespace patchbay::text {
 namespace {
 
+using nlohmann::json;
 using testing::ElementsAre;
 
 const std::string kReplacement = "\uFFFD";
@@ -37,6 +40,32 @@ TEST(Detokenizer, replaces_what_never_becomes_a_character) {
 TEST(Detokenizer, passes_over_special_tokens_in_the_middle_of_a_character) {
     const auto t = built(with_added(byte_tokenizer(), {{{"id", 300}, {"content", "<s>"}, {"special", true}}}));
     EXPECT_THAT(deltas(t, {300, 0xC3, 300, 0xA9}), ElementsAre("", "", "", "\u00e9", ""));
+}
+
+std::string continued(const std::shared_ptr<const Tokenizer>& tokenizer, const std::vector<TokenId>& before,
+                      const std::vector<TokenId>& ids) {
+    Detokenizer detokenizer(tokenizer, before);
+    std::string out;
+    for (const TokenId id : ids) out += detokenizer.add(id);
+    return out + detokenizer.finish();
+}
+
+TEST(Detokenizer, keeps_the_space_before_a_word_that_continues_a_text) {
+    const auto t = built(json::parse(kSpacedWords));
+    EXPECT_EQ(continued(t, {kBegin, kOnce, kUpon, kA}, {kSpaceTime, kTime}), " timetime");
+    EXPECT_EQ(continued(t, {kBegin}, {kSpaceTime}), "time");
+    EXPECT_EQ(continued(t, {}, {kSpaceTime}), "time");
+    EXPECT_EQ(continued(t, {kOnce, kBegin, kBegin}, {kSpaceTime}), " time");
+    EXPECT_FALSE(Detokenizer(t, std::vector<TokenId>{kBegin}).continues_text());
+    EXPECT_TRUE(Detokenizer(t, std::vector<TokenId>{kOnce}).continues_text());
+}
+
+TEST(Detokenizer, completes_a_character_that_began_before) {
+    const auto t = built(byte_tokenizer());
+    EXPECT_EQ(continued(t, {'x', 0xE2, 0x82}, {0xAC, 'b'}), "\u20acb");
+    EXPECT_EQ(continued(t, {'x', 0xE2, 0x82}, {'b'}), "b") << "U+FFFD belongs to the text before";
+    EXPECT_EQ(continued(t, {'x', 0xE2, 0x82}, {}), "");
+    EXPECT_EQ(continued(t, {'x', 0xEF, 0xBD}, {0x9E}), "\uff5e") << "its bytes begin as those of U+FFFD";
 }
 
 TEST(Detokenizer, says_piece_by_piece_what_decode_says_at_once) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/utf8.hpp"
 #include "text/characters.hpp"
 #include "text/detokenizer.hpp"
 #include "text/sentencepiece_tokenizer.hpp"
@@ -46,6 +47,23 @@ std::string streamed(const std::shared_ptr<const Tokenizer>& tokenizer, const st
     return out + detokenizer.finish();
 }
 
+// After tokens whose text is known, of which nothing is said again.
+std::string continued(const std::shared_ptr<const Tokenizer>& tokenizer, const std::vector<TokenId>& ids,
+                      size_t before) {
+    Detokenizer detokenizer(tokenizer, std::span(ids).first(before));
+    std::string out;
+    for (const TokenId id : std::span(ids).subspan(before)) out += detokenizer.add(id);
+    return out + detokenizer.finish();
+}
+
+// Without the whole characters that both begin with.
+std::string without_begin(const std::string& text, const std::string& begin) {
+    const auto at = std::mismatch(text.begin(), text.end(), begin.begin(), begin.end()).first;
+    auto same = static_cast<size_t>(at - text.begin());
+    while (same > 0 && same < text.size() && continues_character(text[same])) --same;
+    return text.substr(same);
+}
+
 class ReferenceFixtures : public testing::TestWithParam<std::string> {};
 
 TEST_P(ReferenceFixtures, give_the_ids_and_texts_of_the_reference_implementation) {
@@ -63,6 +81,33 @@ TEST_P(ReferenceFixtures, give_the_ids_and_texts_of_the_reference_implementation
             if (entry["decoded"].is_null()) continue; // the reference implementation could not
             EXPECT_EQ((*tokenizer)->decode(ids), entry["decoded"].get<std::string>()) << entry["ids"];
         }
+}
+
+// Whatever tokens a text is cut into: what comes after the cut is the text without what was there before.
+TEST_P(ReferenceFixtures, continue_a_text_after_any_of_its_tokens) {
+    const json fixture = json::parse(file_text(fixtures() / (GetParam() + ".json")));
+    const auto tokenizer = build(fixture);
+    ASSERT_TRUE(tokenizer) << tokenizer.error();
+    std::vector<std::vector<TokenId>> texts;
+    for (const char* list : {"cases", "decodes"})
+        for (const json& entry : fixture[list]) texts.push_back(entry["ids"].get<std::vector<TokenId>>());
+    std::mt19937 random(31);
+    for (size_t round = 0; round < 60; ++round) {
+        std::vector<TokenId>& ids = texts.emplace_back();
+        while (ids.size() < 30) // some of them several times
+            ids.insert(ids.end(), round % 3 == 0 ? 1 + random() % 12 : 1,
+                       static_cast<TokenId>(random() % (*tokenizer)->vocab_size()));
+        const auto space = (*tokenizer)->id_of("\u2581");
+        if (space && round % 2) ids.insert(ids.begin() + random() % 9, 10, *space);
+    }
+    for (const auto& ids : texts) {
+        const std::string whole = (*tokenizer)->decode(ids);
+        for (size_t before = 0; before <= ids.size(); ++before) {
+            const std::string said = (*tokenizer)->decode({ids.begin(), ids.begin() + static_cast<ptrdiff_t>(before)});
+            ASSERT_EQ(continued(*tokenizer, ids, before), without_begin(whole, said))
+                << json(ids) << " after " << before << ": " << whole;
+        }
+    }
 }
 
 std::string random_text(std::mt19937& random) { // any character but surrogates

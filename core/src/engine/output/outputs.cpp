@@ -1,6 +1,7 @@
 #include "engine/output/outputs.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "engine/loop/step_context.hpp"
@@ -13,11 +14,14 @@
 namespace patchbay::engine {
 namespace {
 
-std::unique_ptr<OutputText> empty_text(std::shared_ptr<const text::Tokenizer> tokenizer, const SamplingParams& p) {
+// Of a sequence's output, which continues the text of its prompt.
+std::unique_ptr<OutputText> empty_text(std::shared_ptr<const text::Tokenizer> tokenizer, const Sequence& s) {
     using Keep = StopMatcher::Keep;
+    const SamplingParams& p = s.request.sampling;
+    const auto prompt = std::span(s.tokens).first(s.prompt_count);
     const Keep keep = p.include_stop_str_in_output ? Keep::kIncluding : Keep::kBefore;
     return std::make_unique<OutputText>(
-        OutputText{text::Detokenizer(std::move(tokenizer)), StopMatcher(p.stop, keep)});
+        OutputText{text::Detokenizer(std::move(tokenizer), prompt), StopMatcher(p.stop, keep)});
 }
 
 // Of a sequence that goes on, what a delta may hold; it keeps its memory for the next token.
@@ -48,7 +52,7 @@ Outputs::Outputs(std::shared_ptr<const text::Tokenizer> tokenizer, const std::ve
 
 void Outputs::begin(Sequence& s) const {
     s.output = {};
-    if (tokenizer_) s.output.text = empty_text(tokenizer_, s.request.sampling);
+    if (tokenizer_) s.output.text = empty_text(tokenizer_, s);
     s.output.delta.id = s.group;
     s.output.delta.index = s.index;
 }
@@ -122,7 +126,7 @@ void Outputs::take_back(Sequence& s) const {
     clear(out.delta);
     out.delta.beam_score.reset();
     if (out.text) {
-        out.text = empty_text(tokenizer_, p);
+        out.text = empty_text(tokenizer_, s);
         for (size_t i = 0; i < published; ++i)
             out.text->stops.add(out.text->detokenizer.add(s.tokens[s.prompt_count + i]), i + 1 > p.min_tokens);
     }

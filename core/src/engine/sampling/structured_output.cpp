@@ -4,6 +4,7 @@
 
 #include "base/clock.hpp"
 #include "engine/loop/step_context.hpp"
+#include "engine/output/output_text.hpp"
 #include "engine/request/sampling_params.hpp"
 #include "engine/request/sequence.hpp"
 
@@ -43,7 +44,9 @@ void StructuredOutput::add(Sequence& s, std::shared_ptr<grammar::Grammar> g) {
         const bool has_text = known && !g->vocabulary().bytes(t, grammar::Vocabulary::Place::kLater).empty();
         if (known && !has_text && !contains(r.end_tokens, t)) r.end_tokens.push_back(t);
     }
-    r.matcher = std::make_unique<grammar::Matcher>(std::move(g));
+    using Place = grammar::Vocabulary::Place;
+    const bool continues = s.output.text && s.output.text->detokenizer.continues_text();
+    r.matcher = std::make_unique<grammar::Matcher>(std::move(g), continues ? Place::kLater : Place::kFirst);
     records_.add(s.id, std::move(r));
     s.sampling.history_reason = "structured_output";
 }
