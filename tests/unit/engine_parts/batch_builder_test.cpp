@@ -59,9 +59,9 @@ TEST(BatchBuilder, TakesATokenThatAStepInFlightMakesByItsRow) {
     Sequence &first = b.run(4, 0), &second = b.run(4, 0);
     for (Sequence* s : {&first, &second}) {
         ASSERT_TRUE(b.kv.tables().grow(s->kv.table, 5));
-        s->in_flight = 4;
-        s->placeholders = 1;
-        s->placeholder_row = s == &first ? 0 : 3;
+        s->in_flight.tokens = 4;
+        s->in_flight.placeholders = 1;
+        s->in_flight.placeholder_row = s == &first ? 0 : 3;
     }
     std::vector<Placed> step = {{&first, 1, 5, 1}, {&second, 1, 5, 1}};
     b.builder.build(step);

@@ -22,16 +22,16 @@ TEST(InFlightSteps, GivePlaceholdersToWhatGoesOn) {
     p.max_tokens = 2;
     const auto s = sequence(1, 4, p);
     steps.push(step_of(*s, 4, 1));
-    EXPECT_EQ(s->in_flight, 4u);
-    EXPECT_EQ(s->placeholders, 1u);
+    EXPECT_EQ(s->in_flight.tokens, 4u);
+    EXPECT_EQ(s->in_flight.placeholders, 1u);
     EXPECT_EQ(s->remaining(), 1u);
     steps.push(step_of(*s, 1, 1)); // makes the last token: nothing can be built on it
-    EXPECT_EQ(s->placeholders, 1u);
+    EXPECT_EQ(s->in_flight.placeholders, 1u);
     EXPECT_EQ(s->remaining(), 0u);
 
     steps.take_back_placeholders(steps.oldest());
-    EXPECT_EQ(s->in_flight, 1u);
-    EXPECT_EQ(s->placeholders, 0u);
+    EXPECT_EQ(s->in_flight.tokens, 1u);
+    EXPECT_EQ(s->in_flight.placeholders, 0u);
     steps.drop_oldest();
     EXPECT_EQ(steps.count(), 1u);
 }
@@ -44,7 +44,7 @@ TEST(InFlightSteps, KeepThePagesOfWhatHasEnded) {
     steps.push(step_of(*s, 4, 1));
     steps.leave(*s);
     EXPECT_TRUE(steps.oldest().items.empty());
-    EXPECT_EQ(s->in_flight, 0u);
+    EXPECT_EQ(s->in_flight.tokens, 0u);
     EXPECT_EQ(kv.pool().used(), 2u) << "the step may still write into them";
     steps.drop_oldest();
     EXPECT_EQ(kv.pool().used(), 0u);

@@ -14,7 +14,7 @@ struct Bench : StepNeighbours {
     Bench() { executor.overlaps = true; }
     // Tokens of the prompt of one that runs, and a row once all are computed; with a step in flight: the token after.
     Result<> submit(Sequence& s, uint32_t tokens) {
-        const uint32_t begin = s.computed + s.in_flight, known = s.confirmed() + s.placeholders;
+        const uint32_t begin = s.computed + s.in_flight.tokens, known = s.confirmed() + s.in_flight.placeholders;
         if (!kv.tables().grow(s.kv.table, begin + tokens)) return fail("there are too few pages");
         step = {{&s, tokens, known, begin + tokens >= known ? begin + tokens - known + 1 : 0}};
         return part.submit(step, {.overlaps = true});
@@ -65,7 +65,7 @@ TEST(Passes, AStepThatWasGivenATokenThatIsNoneIsComputedAnew) {
     EXPECT_EQ(b.executor.cancels, 1u);
     EXPECT_EQ(good.computed, 0u);
     EXPECT_THAT(std::vector(good.tokens.begin() + 4, good.tokens.end()), ElementsAre(4)) << "what it had before";
-    EXPECT_EQ(good.in_flight, 0u);
+    EXPECT_EQ(good.in_flight.tokens, 0u);
     EXPECT_EQ(b.kv.pool().used(), good.kv.table.held);
 }
 
@@ -98,7 +98,7 @@ TEST(Passes, AFailureOfTheExecutorIsTheSteps) {
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error(), "the device is gone");
     EXPECT_EQ(b.part.in_flight(), 0u);
-    EXPECT_EQ(s.in_flight, 0u);
+    EXPECT_EQ(s.in_flight.tokens, 0u);
 }
 
 TEST(Passes, TimesGoToTheirPhases) {

@@ -217,8 +217,8 @@ TEST(Placement, CountsATokenInFlightAsThere) {
     Bench b;
     Sequence& s = b.run(4, 0);
     ASSERT_TRUE(b.kv.tables().grow(s.kv.table, 4));
-    s.in_flight = 4;
-    s.placeholders = 1;
+    s.in_flight.tokens = 4;
+    s.in_flight.placeholders = 1;
     const Placed& p = b.apply({{&s, 3}})[0];
     EXPECT_EQ(p.tokens, 1u);
     EXPECT_EQ(p.confirmed, 5u);

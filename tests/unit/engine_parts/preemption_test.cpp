@@ -187,11 +187,11 @@ TEST(Preemption, WhatIsComputedAnewIsNotFoundInTheCache) {
     Sequence& s = b.run(9, 9);
     b.kv.prefixes().cache_full_blocks(s.kv.table, s.tokens);
     EXPECT_EQ(b.kv.prefixes().count_cached(s.tokens), 8u);
-    s.in_flight = 1;
-    s.placeholders = 1;
+    s.in_flight.tokens = 1;
+    s.in_flight.placeholders = 1;
     b.preemption.compute_anew(s);
     EXPECT_EQ(b.kv.prefixes().count_cached(s.tokens), 0u);
-    EXPECT_EQ(s.in_flight + s.placeholders, 0u);
+    EXPECT_EQ(s.in_flight.tokens + s.in_flight.placeholders, 0u);
     EXPECT_TRUE(s.kv.swapped.empty()) << "it is worth no place in host memory";
     EXPECT_EQ(b.report().preemption.preempted_tokens, 9u);
 }
@@ -206,7 +206,7 @@ TEST(Preemption, PagesLackWhereThoseThatRunNeedMoreThanAreFree) {
     EXPECT_TRUE(b.preemption.lacks_pages());
     other.idle = true;
     EXPECT_FALSE(b.preemption.lacks_pages()) << "an idle beam writes nothing";
-    s.placeholders = 1;
+    s.in_flight.placeholders = 1;
     EXPECT_TRUE(b.preemption.lacks_pages()) << "a token in flight needs a page, too";
 }
 

@@ -31,7 +31,7 @@ TEST(SampleRowBuilder, ARowHasTheTokensBeforeIt) {
 TEST(SampleRowBuilder, ATokenInFlightCountsForThePositionAndIsNotThere) {
     RowNeighbours b;
     Sequence& s = b.decode(3);
-    s.placeholders = 1;
+    s.in_flight.placeholders = 1;
     const pb_sample_row row = b.rows.row(s, 1);
     EXPECT_EQ(row.position, 5u);
     EXPECT_THAT(output_of(row), ElementsAre(7));

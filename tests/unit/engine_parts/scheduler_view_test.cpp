@@ -57,7 +57,7 @@ TEST(SchedulerView, SaysWhatAnAdmissionHasToKeepTo) {
 TEST(SchedulerView, ShowsSequencesInTheirOrders) {
     Bench b;
     Sequence &first = b.run(8, 3), &second = b.run(4, 4), &waits = b.wait(4);
-    first.in_flight = 2;
+    first.in_flight.tokens = 2;
     const pb_scheduler_in in = b.view.show(1);
     EXPECT_THAT(ids(in.running, in.running_count), ElementsAre(first.id, second.id));
     EXPECT_THAT(ids(in.waiting, in.waiting_count), ElementsAre(waits.id));

@@ -95,8 +95,8 @@ TEST(StepRecovery, ThePredecessorComputesAnewAllThatWasInFlight) {
     EXPECT_THAT(b.branches.all(), IsEmpty());
     for (const Sequence* s : {&first, &second}) {
         EXPECT_EQ(s->computed, 0u);
-        EXPECT_EQ(s->in_flight, 0u);
-        EXPECT_EQ(s->placeholders, 0u);
+        EXPECT_EQ(s->in_flight.tokens, 0u);
+        EXPECT_EQ(s->in_flight.placeholders, 0u);
         EXPECT_FALSE(s->ended);
         EXPECT_EQ(s->kv.table.held, 0u);
     }

@@ -47,13 +47,13 @@ Result<> Engine::audit() const {
         if (q.place == Place::kWaiting) waiting_tokens += q.confirmed();
         else if (!q.kv.swapped.empty()) return broken(name(id) + " does not wait and has KV in host memory");
         slots += q.kv.swapped.slots.held;
-        if (q.place != Place::kRunning && (q.kv.table.held > 0 || q.computed > 0 || q.in_flight > 0))
+        if (q.place != Place::kRunning && (q.kv.table.held > 0 || q.computed > 0 || q.in_flight.tokens > 0))
             return broken(name(id) + " does not run and holds " + std::to_string(q.kv.table.held) + " pages for " +
                           std::to_string(q.computed) + " tokens");
-        if (q.computed + q.in_flight > q.tokens.size() + q.placeholders ||
-            (!shape.windows().empty() && q.computed + q.in_flight > shape.capacity(q.kv.table)))
+        if (q.computed + q.in_flight.tokens > q.tokens.size() + q.in_flight.placeholders ||
+            (!shape.windows().empty() && q.computed + q.in_flight.tokens > shape.capacity(q.kv.table)))
             return broken(name(id) + " has " + std::to_string(q.computed) + " tokens computed and " +
-                          std::to_string(q.in_flight) + " in flight, of " + std::to_string(q.tokens.size()) +
+                          std::to_string(q.in_flight.tokens) + " in flight, of " + std::to_string(q.tokens.size()) +
                           ", with room for " + std::to_string(shape.capacity(q.kv.table)));
         if (q.tokens.size() < q.prompt_count || q.outputs() > q.request.sampling.max_tokens)
             return broken(name(id) + " has lost or gained tokens");

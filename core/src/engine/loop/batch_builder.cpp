@@ -35,10 +35,11 @@ void BatchBuilder::add_copies() {
 
 void BatchBuilder::add(Placed& item) {
     const Sequence& s = *item.sequence;
-    const uint32_t begin = s.computed + s.in_flight;
-    std::span<const TokenId> tokens = std::span(s.tokens).subspan(begin, s.placeholders > 0 ? 0 : item.tokens);
-    if (s.placeholders > 0) { // reserved for all: no pointer moves
-        placeholders_.push_back(-1 - static_cast<TokenId>(s.placeholder_row));
+    const uint32_t begin = s.computed + s.in_flight.tokens;
+    const bool follows_placeholder = s.in_flight.placeholders > 0;
+    std::span<const TokenId> tokens = std::span(s.tokens).subspan(begin, follows_placeholder ? 0 : item.tokens);
+    if (follows_placeholder) { // reserved for all: no pointer moves
+        placeholders_.push_back(-1 - static_cast<TokenId>(s.in_flight.placeholder_row));
         tokens = std::span(placeholders_).last(1);
     }
     p_.draft_kv.computes(s, {begin, item.tokens, batch_.tokens()});

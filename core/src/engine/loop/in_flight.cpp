@@ -10,21 +10,21 @@ namespace patchbay::engine {
 void InFlightSteps::push(InFlightStep step) {
     for (Placed& item : step.items) {
         Sequence& s = *item.sequence;
-        s.in_flight += item.tokens;
+        s.in_flight.tokens += item.tokens;
         // What ends for its length with this token is not planned again.
-        const bool last = s.is_beam() || s.outputs() + s.placeholders + 1 >= s.request.sampling.max_tokens ||
-                          s.tokens.size() + s.placeholders + 1 >= max_model_len_;
+        const bool last = s.is_beam() || s.outputs() + s.in_flight.placeholders + 1 >= s.request.sampling.max_tokens ||
+                          s.tokens.size() + s.in_flight.placeholders + 1 >= max_model_len_;
         item.placeholders = item.rows > 0 && !last;
-        s.placeholders += item.placeholders;
-        s.placeholder_row = item.first_row;
+        s.in_flight.placeholders += item.placeholders;
+        s.in_flight.placeholder_row = item.first_row;
     }
     steps_.push_back(std::move(step));
 }
 
 std::span<Placed> InFlightSteps::take_back_placeholders(InFlightStep& step) const {
     for (const Placed& item : step.items) {
-        item.sequence->in_flight -= item.tokens;
-        item.sequence->placeholders -= item.placeholders;
+        item.sequence->in_flight.tokens -= item.tokens;
+        item.sequence->in_flight.placeholders -= item.placeholders;
     }
     return step.items;
 }
@@ -42,11 +42,11 @@ void InFlightSteps::leave(Sequence& s) {
     InFlightStep& step = steps_.back();
     std::erase_if(step.items, [&](const Placed& item) { return item.sequence == &s; });
     step.held.push_back(std::exchange(s.kv.table, {}));
-    s.in_flight = s.placeholders = 0;
+    s.in_flight = {};
 }
 
 void InFlightSteps::poison(const Sequence& s) {
-    if (s.in_flight > 0) steps_.back().is_poisoned = true;
+    if (s.in_flight.tokens > 0) steps_.back().is_poisoned = true;
 }
 
 std::string_view InFlightSteps::history_reason() const {

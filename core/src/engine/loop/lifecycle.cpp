@@ -33,7 +33,7 @@ void Lifecycle::finish(Sequence& s, Ending ending) {
     p_.admission.leave(s);
     s.drop_drafts();
     p_.kv.swap().drop(s.kv.swapped);
-    if (s.in_flight > 0) p_.in_flight.leave(s);
+    if (s.in_flight.tokens > 0) p_.in_flight.leave(s);
     else if (!in_step_ || !p_.drafting.lingers(s)) p_.kv.tables().release(s.kv.table);
     s.ended = true;
     p_.outputs.finish(s, std::move(ending));

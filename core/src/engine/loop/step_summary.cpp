@@ -55,7 +55,7 @@ void StepSummary::note_pages() {
         const uint32_t gone = table.freed_prefix.empty() ? 0 : *std::ranges::min_element(table.freed_prefix);
         const uint32_t capacity = p_.kv.shape().capacity(table);
         report.kv.token_slots += (table.blocks - gone) * p_.kv.shape().block_size();
-        report.kv.empty_slots += capacity - std::min(capacity, s->computed + s->in_flight);
+        report.kv.empty_slots += capacity - std::min(capacity, s->computed + s->in_flight.tokens);
     }
     const uint64_t evicted = blocks.eviction().evictions(), chosen = blocks.eviction().chosen_evictions();
     report.kv.chosen_evictions = static_cast<uint32_t>(chosen - std::exchange(chosen_evictions_, chosen));

@@ -47,7 +47,7 @@ void Placement::place(Sequence& s, uint32_t tokens) {
         p_.draft_kv.admitted(s);
     }
     // With a step in flight: as if it were back, and its token there.
-    const uint32_t begin = s.computed + s.in_flight, known = s.confirmed() + s.placeholders;
+    const uint32_t begin = s.computed + s.in_flight.tokens, known = s.confirmed() + s.in_flight.placeholders;
     const uint32_t wanted =
         p_.prompt_logprobs.tokens_within(s, begin, std::min(tokens, s.remaining()), prompt_rows_left_);
     const uint32_t n = p_.kv.tables().fitting(s.kv.table, begin, wanted);
@@ -65,7 +65,8 @@ void Placement::place(Sequence& s, uint32_t tokens) {
     const uint32_t rows = end >= known && !s.request.pooling ? end - known + 1 : 0;
     placed_.push_back({&s, n, known, rows, p_.prompt_logprobs.rows(s, begin, end)});
     prompt_rows_left_ -= placed_.back().prompt_rows;
-    const bool decodes = s.outputs() + s.placeholders > 0 && begin + 1 >= known; // a prompt's last token is prefill
+    // A prompt's last token is prefill.
+    const bool decodes = s.outputs() + s.in_flight.placeholders > 0 && begin + 1 >= known;
     (decodes ? report.work.decode_tokens : report.work.prefill_tokens) += n;
 }
 
@@ -109,9 +110,12 @@ bool Placement::finds_all_pages(const Sequence& s) const {
     const auto running = p_.sequences.running();
     if (!p_.settings.reserve_full_sequence || running.empty()) return true;
     const kv::BlockTable& there = s.kv.swapped.empty() ? s.kv.table : s.kv.swapped.slots;
-    uint64_t wanted = p_.kv.shape().lacking(there, s.confirmed() + s.placeholders) + s.kv.swapped.slots.held;
+    const auto lacks = [&](const kv::BlockTable& table, const Sequence& of) {
+        return p_.kv.shape().lacking(table, of.confirmed() + of.in_flight.placeholders);
+    };
+    uint64_t wanted = lacks(there, s) + s.kv.swapped.slots.held;
     for (const Sequence* other : running)
-        if (!other->idle) wanted += p_.kv.shape().lacking(other->kv.table, other->confirmed() + other->placeholders);
+        if (!other->idle) wanted += lacks(other->kv.table, *other);
     return wanted <= p_.kv.pool().free();
 }
 

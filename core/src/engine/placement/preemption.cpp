@@ -39,7 +39,7 @@ void Preemption::preempt(Sequence& s, pb_preemption how) {
 }
 
 void Preemption::compute_anew(Sequence& s) {
-    s.in_flight = s.placeholders = 0;
+    s.in_flight = {};
     p_.kv.prefixes().forget(s.kv.table);
     // Nothing of it is worth a place in host memory.
     p_.context.report.preemption.preempted_tokens += std::exchange(s.computed, 0);
@@ -75,8 +75,8 @@ bool Preemption::lacks_pages() const {
     uint64_t wanted = 0;
     for (const Sequence* s : p_.sequences.running()) {
         if (s->idle) continue;
-        wanted += p_.kv.shape().lacking(s->kv.table, s->confirmed() + s->placeholders);
-        if (s->has_siblings()) wanted += p_.kv.tables().shared_pages(s->kv.table, s->computed + s->in_flight);
+        wanted += p_.kv.shape().lacking(s->kv.table, s->confirmed() + s->in_flight.placeholders);
+        if (s->has_siblings()) wanted += p_.kv.tables().shared_pages(s->kv.table, s->computed + s->in_flight.tokens);
     }
     return wanted > p_.kv.pool().free();
 }

@@ -11,13 +11,13 @@ pb_sequence record_of(const Sequence& s, kv::CachedPrefix hint, uint32_t block_s
     r.priority = s.request.priority;
     r.tenant = s.request.tenant;
     r.prompt_tokens = s.prompt_count;
-    r.output_tokens = s.outputs() + s.placeholders;
+    r.output_tokens = s.outputs() + s.in_flight.placeholders;
     r.max_tokens = s.request.sampling.max_tokens;
     r.computed_tokens = s.computed;
-    r.in_flight = s.in_flight;
+    r.in_flight = s.in_flight.tokens;
     r.draft_tokens = s.drafts;
     r.pages = s.kv.table.held;
-    r.tokens_until_next_page = s.kv.table.blocks * block_size - s.computed - s.in_flight;
+    r.tokens_until_next_page = s.kv.table.blocks * block_size - s.computed - s.in_flight.tokens;
     r.pages_freed_if_preempted = r.pages;
     if (s.idle) {
         r.computed_tokens = s.confirmed();

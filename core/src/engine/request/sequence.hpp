@@ -45,6 +45,12 @@ struct SequenceRecord { // of what happened to it, for its last output
     uint64_t first_scheduled_ns = 0;
 };
 
+struct SequenceInFlight { // what steps make of it that were submitted and are not back
+    uint32_t tokens = 0;          // after the computed ones
+    uint32_t placeholders = 0;    // for tokens that they make, after which it goes on: at most 1 when a step begins
+    uint32_t placeholder_row = 0; // of the step that makes it
+};
+
 struct Sequence {
     RequestId id = 0;            // of this sequence; that of a request is its first one's
     RequestId group = 0;         // of the request
@@ -59,9 +65,7 @@ struct Sequence {
     uint32_t prompt_count = 0;
     uint32_t drafts = 0;         // at the end of tokens
     uint32_t computed = 0;       // tokens whose KV is there
-    uint32_t in_flight = 0;      // further ones, that steps compute which are not back
-    uint32_t placeholders = 0;   // for tokens that they make, after which it goes on: at most 1 when a step begins
-    uint32_t placeholder_row = 0; // of the step in flight that makes it
+    SequenceInFlight in_flight;
     bool idle = false;           // it runs, and has nothing to compute until other beams have
 
     SequenceKv kv;
@@ -76,7 +80,7 @@ struct Sequence {
     uint32_t confirmed() const { return static_cast<uint32_t>(tokens.size()) - drafts; } // prompt and output
     uint32_t outputs() const { return confirmed() - prompt_count; }
     uint32_t remaining() const {
-        return idle ? 0 : static_cast<uint32_t>(tokens.size()) + placeholders - computed - in_flight;
+        return idle ? 0 : static_cast<uint32_t>(tokens.size()) + in_flight.placeholders - computed - in_flight.tokens;
     }
     bool decoding() const { return computed + 1 >= confirmed(); }
     std::span<const TokenId> confirmed_tokens() const { return {tokens.data(), confirmed()}; }

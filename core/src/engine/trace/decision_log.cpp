@@ -17,8 +17,8 @@ void DecisionLog::on_planned(const StepPlan& plan) {
     items_.clear();
     for (const StepPlan::Item& item : plan.items) {
         const Sequence& s = *item.sequence;
-        items_.push_back({s.id, s.group, item.tokens, 0, s.computed + s.in_flight, s.drafts,
-                          s.confirmed() + s.placeholders, s.place == Place::kWaiting});
+        items_.push_back({s.id, s.group, item.tokens, 0, s.computed + s.in_flight.tokens, s.drafts,
+                          s.confirmed() + s.in_flight.placeholders, s.place == Place::kWaiting});
     }
     preemptions_ = plan.preemptions;
     scheduler_ = sources_.scheduler.slot().current().type().name;

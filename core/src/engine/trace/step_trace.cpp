@@ -36,7 +36,7 @@ void StepTrace::on_placed(const std::vector<Placed>& placed) {
     items_.clear();
     for (const Placed& p : placed) {
         const Sequence& s = *p.sequence;
-        const bool decodes = s.outputs() + s.placeholders > 0 && p.rows >= p.tokens; // else it recomputes
+        const bool decodes = s.outputs() + s.in_flight.placeholders > 0 && p.rows >= p.tokens; // else it recomputes
         items_.push_back({s.id, s.group, p.tokens, s.record.cached_tokens, s.record.preemptions, s.request.arrival_ns,
                           decodes});
     }
