@@ -1,10 +1,7 @@
-// Plans of a scheduler against the contract: what keeps it is taken as it is, and what breaches it is refused whole.
+// The scheduler's plans: one that keeps the contract is taken as it is, and one that breaches it is refused whole.
 #include "engine/scheduling/scheduler_port.hpp"
 
 #include <gmock/gmock.h>
-
-#include <random>
-#include <set>
 
 #include "engine/scheduling/scheduler_view.hpp"
 #include "unit/engine_parts/neighbours.hpp"
@@ -70,23 +67,13 @@ TEST(SchedulerPort, RefusesWhatBreachesTheContractAndSaysWhy) {
     World w;
     w.settings.max_num_seqs = 3;
     Bench b(std::move(w));
-    Sequence &runs = b.run(8, 4), &other = b.run(8, 4), &waits = b.wait(40), &second = b.wait(4);
-    Sequence& pending = b.sequences.add(sequence(99, 4));
-    EXPECT_EQ(b.refused({{777, 1}}), "plans 777, which it was not shown");
-    EXPECT_EQ(b.refused({{pending.id, 1}}), "plans 99, which it was not shown");
+    Sequence &runs = b.run(8, 4), &waits = b.wait(40);
+    b.run(8, 4);
     EXPECT_EQ(b.refused({{runs.id, 0}}), "plans no tokens for 1");
-    EXPECT_EQ(b.refused({{runs.id, 1}, {other.id, 1}, {runs.id, 1}}), "names 1 twice");
-    EXPECT_EQ(b.refused({{runs.id, 1}}, {runs.id}), "names 1 twice");
-    EXPECT_EQ(b.refused({}, {other.id, other.id}), "names 2 twice");
-    EXPECT_EQ(b.refused({}, {waits.id}), "preempts 3, which is not running");
     EXPECT_EQ(b.refused({}, {777}), "preempts 777, which is not running");
-    EXPECT_EQ(b.refused({{runs.id, 4}, {waits.id, 61}}),
-              "plans 65 tokens, more than max_num_batched_tokens of 64");
-    EXPECT_EQ(b.refused({{waits.id, 1}, {second.id, 1}}), "has 4 sequences running, more than max_num_seqs of 3");
     EXPECT_EQ(b.refused({{1, 1}, {2, 1}, {3, 1}, {4, 1}}), "wrote past its buffers");
     EXPECT_EQ(b.refused({}, {1, 2, 1}), "wrote past its buffers");
-    EXPECT_EQ(b.refused({{runs.id, 4}, {waits.id, 60}}), "") << "just what there is";
-    EXPECT_EQ(b.refused({{waits.id, 1}, {second.id, 1}}, {runs.id}), "") << "a preemption makes a seat";
+    EXPECT_EQ(b.refused({{runs.id, 4}, {waits.id, 60}}), "");
 }
 
 TEST(SchedulerPort, ABadPlanIsEmptyAndSeveralInARowAreAFailure) {
@@ -155,54 +142,6 @@ TEST(SchedulerPort, TheEndOfASequenceIsSaidWithItsReasonAndLength) {
         EXPECT_EQ(said.output_tokens, 2u);
         EXPECT_EQ(said.reason, expected) << name_of(its);
     }
-}
-
-// Plans of few ids, so that breaches are common, against the contract word for word.
-TEST(SchedulerPort, AgreesWithTheContractOverRandomPlans) {
-    std::mt19937 draw(11);
-    World w;
-    w.settings.max_num_seqs = 4;
-    w.settings.max_num_batched_tokens = 20;
-    Bench b(std::move(w));
-    for (int i = 0; i < 3; ++i) b.run(8, 4);
-    for (int i = 0; i < 3; ++i) b.wait(8);
-    b.sequences.add(sequence(7, 4)); // still to arrive
-    size_t good = 0, bad = 0;
-    for (int trial = 0; trial < 5000; ++trial) {
-        Items items;
-        std::vector<uint64_t> preempted;
-        for (uint32_t i = draw() % 4; i > 0; --i)
-            items.emplace_back(1 + draw() % (draw() % 4 ? 6 : 8), draw() % 12 ? 1 + draw() % 9 : 0);
-        for (uint32_t i = draw() % 3; i > 0; --i) preempted.push_back(1 + draw() % (draw() % 4 ? 3 : 8));
-        std::set<uint64_t> named;
-        bool keeps = true;
-        uint64_t tokens = 0;
-        int running = 3;
-        for (const uint64_t id : preempted) {
-            keeps = keeps && id <= 3 && named.insert(id).second;
-            running -= 1;
-        }
-        for (const auto& [id, n] : items) {
-            keeps = keeps && id <= 6 && n > 0 && named.insert(id).second;
-            tokens += n;
-            running += id > 3;
-        }
-        keeps = keeps && tokens <= 20 && running <= 4;
-        b.policy.plan = Bench::gives(items, preempted);
-        b.context.report = {};
-        ASSERT_TRUE(b.scheduler.plan() || !keeps) << trial;
-        ASSERT_EQ(b.context.report.calls.plan_faults == 0, keeps) << trial;
-        if (keeps) {
-            ASSERT_EQ(b.scheduler.latest().items.size(), items.size());
-            ASSERT_EQ(b.scheduler.latest().preemptions.size(), preempted.size());
-        } else {
-            ASSERT_TRUE(b.scheduler.latest().items.empty() && b.scheduler.latest().preemptions.empty());
-        }
-        good += keeps;
-        bad += !keeps;
-    }
-    EXPECT_GT(good, 500u);
-    EXPECT_GT(bad, 500u);
 }
 
 }  // namespace

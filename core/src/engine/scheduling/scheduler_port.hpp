@@ -1,9 +1,10 @@
-// The scheduler in its slot: what it hears of sequences, and the plans it makes, which are checked here. One on
-// probation that fails leaves its plan to its predecessor.
+// The scheduler in its slot: what it hears of sequences, and the plans it makes. One on probation that fails leaves its
+// plan to its predecessor.
 #pragma once
 #include <string>
 #include <vector>
 
+#include "engine/scheduling/plan_check.hpp"
 #include "engine/scheduling/step_plan.hpp"
 #include "host/slot.hpp"
 
@@ -41,22 +42,18 @@ class SchedulerPort {
 
   private:
     Result<> ask();
-    Result<> check(const pb_scheduler_out&);
-    Sequence* find_shown(RequestId, size_t& hint) const;
 
-    const config::EngineSettings& settings_;
-    const Sequences& sequences_;
     Clock& clock_;
     StepContext& context_;
     SwapJournal& journal_;
     SchedulerView* view_ = nullptr;
     host::Slot slot_;
+    PlanCheck check_;
     StepPlan plan_;
     bool returned_ = false; // the latest call did not fail, whatever it gave
     std::vector<pb_plan_item> items_;
     std::vector<pb_preempt_item> preempts_;
-    std::vector<RequestId> named_; // by the plan that is checked
-    uint32_t bad_plans_ = 0;       // in a row
+    uint32_t bad_plans_ = 0; // in a row
 };
 
 }  // namespace patchbay::engine
