@@ -9,7 +9,8 @@
 namespace patchbay::kv {
 
 BlockIdentities::BlockIdentities(uint32_t block_count, uint32_t block_size)
-    : block_size_(block_size), blocks_(block_count), tokens_(size_t{block_count} * block_size) {}
+    : block_size_(block_size), blocks_(block_count), tokens_(size_t{block_count} * block_size),
+      rings_(block_count) {}
 
 BlockId BlockIdentities::parent_of(BlockId b) const {
     const auto parent = by_key_.find(at(b).parent);
@@ -35,12 +36,12 @@ std::optional<BlockId> BlockIdentities::find(const BlockKey& key, const BlockKey
 bool BlockIdentities::give(BlockId b, const BlockKey& key, const BlockKey& parent, std::span<const int32_t> tokens) {
     assert(!has(b) && tokens.size() == block_size_);
     const auto [first, is_new] = by_key_.emplace(key, b);
-    at(b) = {.named = true, .in_use = true, .previous_twin = b, .next_twin = b, .key = key, .parent = parent};
+    at(b) = {.named = true, .in_use = true, .key = key, .parent = parent};
     std::copy(tokens.begin(), tokens.end(), tokens_.begin() + static_cast<ptrdiff_t>(size_t(b) * block_size_));
     changes_.note(key);
     if (is_new) return true;
-    if (at(first->second).in_use) join_ring(b, at(first->second).next_twin);
-    else join_ring(b, first->second), first->second = b;
+    if (at(first->second).in_use) rings_.join(b, rings_.next(first->second));
+    else rings_.join(b, first->second), first->second = b;
     return false;
 }
 
@@ -49,8 +50,8 @@ void BlockIdentities::clear(BlockId b) {
     if (!block.named) return;
     changes_.note(block.key);
     if (!has_twin(b)) by_key_.erase(block.key);
-    else if (BlockId& head = by_key_.at(block.key); head == b) head = block.next_twin;
-    leave_ring(b);
+    else if (BlockId& head = by_key_.at(block.key); head == b) head = rings_.next(b);
+    rings_.leave(b);
     cached_count_ -= !block.in_use;
     block.named = false;
 }
@@ -62,6 +63,7 @@ std::vector<BlockId> BlockIdentities::clear_all() {
         out.push_back(first);
     }
     for (Block& block : blocks_) block.named = false;
+    rings_.clear();
     by_key_.clear();
     cached_count_ = 0;
     return out;
@@ -76,24 +78,10 @@ void BlockIdentities::set_in_use(BlockId b, bool in_use) {
     cached_count_ += in_use ? -1u : 1u;
     if (!has_twin(b)) return;
     BlockId& head = by_key_.at(block.key);
-    if (head == b) head = block.next_twin;
-    leave_ring(b);
-    join_ring(b, head);
+    if (head == b) head = rings_.next(b);
+    rings_.leave(b);
+    rings_.join(b, head);
     if (in_use) head = b;
-}
-
-void BlockIdentities::join_ring(BlockId b, BlockId head) {
-    Block& block = at(b);
-    block.next_twin = head;
-    block.previous_twin = at(head).previous_twin;
-    at(block.previous_twin).next_twin = at(head).previous_twin = b;
-}
-
-void BlockIdentities::leave_ring(BlockId b) {
-    Block& block = at(b);
-    at(block.previous_twin).next_twin = block.next_twin;
-    at(block.next_twin).previous_twin = block.previous_twin;
-    block.previous_twin = block.next_twin = b;
 }
 
 Result<> BlockIdentities::audit(std::span<const uint32_t> references) const {
@@ -122,7 +110,7 @@ Result<> BlockIdentities::audit(std::span<const uint32_t> references) const {
             if (twin.in_use && !all_in_use)
                 return broken(text(b) + " is in use, after a free block of the same identity");
             all_in_use = twin.in_use;
-            b = twin.next_twin;
+            b = rings_.next(b);
         } while (b != first);
     }
     if (found != named)

@@ -11,6 +11,7 @@
 #include "kv/block_id.hpp"
 #include "kv/block_key.hpp"
 #include "kv/presence.hpp"
+#include "kv/twin_rings.hpp"
 
 namespace patchbay::kv {
 
@@ -26,7 +27,7 @@ class BlockIdentities {
     bool has(BlockId b) const { return at(b).named; }
     const BlockKey* key_of(BlockId b) const { return at(b).named ? &at(b).key : nullptr; } // null: none
     BlockId parent_of(BlockId) const; // the first block of its parent's identity; kNoBlock: none
-    bool has_twin(BlockId b) const { return at(b).named && at(b).next_twin != b; } // of the same identity
+    bool has_twin(BlockId b) const { return rings_.has_twin(b); } // of the same identity
     Presence presence(const BlockKey&) const;
 
     // A block with exactly these tokens after that parent: compared in full, not only by hash. Of several, the first
@@ -47,17 +48,15 @@ class BlockIdentities {
   private:
     struct Block {
         bool named = false, in_use = false; // in_use: only for named ones
-        BlockId previous_twin = kNoBlock, next_twin = kNoBlock; // ring of the same identity, those in use first
         BlockKey key, parent;
     };
     Block& at(BlockId b) { return blocks_[static_cast<size_t>(b)]; }
     const Block& at(BlockId b) const { return blocks_[static_cast<size_t>(b)]; }
-    void join_ring(BlockId, BlockId head); // as its last block
-    void leave_ring(BlockId);
 
     uint32_t block_size_;
     std::vector<Block> blocks_;
     std::vector<int32_t> tokens_; // (blocks, block_size) of named blocks
+    TwinRings rings_;             // a ring for each identity, the blocks in use first
     std::unordered_map<BlockKey, BlockId, BlockKeyHash> by_key_; // the first block of each ring
     uint32_t cached_count_ = 0;
     PresenceChanges changes_;

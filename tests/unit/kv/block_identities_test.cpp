@@ -44,6 +44,17 @@ TEST(BlockIdentities, OfEqualBlocksOneInUseIsFound) {
     EXPECT_TRUE(sound) << sound.error();
 }
 
+TEST(BlockIdentities, EqualBlocksAreNoTwinsOnceAllAreCleared) {
+    BlockIdentities identities(2, 2);
+    for (const BlockId b : {0, 1}) identities.give(b, kKey, kRoot, kTokens);
+    ASSERT_TRUE(identities.has_twin(0));
+    EXPECT_EQ(identities.clear_all(), std::vector<BlockId>{0});
+    EXPECT_FALSE(identities.has_twin(0));
+    EXPECT_TRUE(identities.give(1, kKey, kRoot, kTokens)) << "it is the first of them again";
+    EXPECT_FALSE(identities.has_twin(1));
+    EXPECT_EQ(identities.find(kKey, kRoot, kTokens), 1);
+}
+
 TEST(BlockIdentities, OnlyRecordedChangesArePassedOn) {
     BlockIdentities identities(1, 2);
     identities.give(0, kKey, kRoot, kTokens);
