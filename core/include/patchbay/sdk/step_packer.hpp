@@ -8,11 +8,75 @@
 
 namespace patchbay {
 
+namespace detail {
+
+inline uint32_t without_drafts(const pb_sequence& s) { return remaining(s) - s.draft_tokens; }
+
+// Kept for decodes that are still to be planned, where drafts of others could take it: for each its own token, and a
+// page for that.
+class HeldForDecodes {
+  public:
+    explicit HeldForDecodes(const SchedulerStep& step) : step_(step) {}
+
+    uint32_t tokens() const { return tokens_; }
+    uint64_t pages() const { return pages_; }
+
+    void hold_all() {
+        for (const pb_sequence& s : step_.running) drafted_ = drafted_ || s.draft_tokens > 0;
+        if (!drafted_) return;
+        for (const pb_sequence& s : step_.running) {
+            if (!decoding(s)) continue;
+            tokens_ += without_drafts(s);
+            pages_ += step_.pages_for(s, without_drafts(s));
+        }
+    }
+    void let_go(const pb_sequence& s) { // a decode, which is planned now
+        if (!drafted_) return;
+        tokens_ -= without_drafts(s);
+        pages_ -= step_.pages_for(s, without_drafts(s));
+    }
+
+  private:
+    const SchedulerStep& step_;
+    bool drafted_ = false;
+    uint32_t tokens_ = 0;
+    uint64_t pages_ = 0;
+};
+
+// Pages that those who run lack for tokens of later steps, where admitting is to look so far ahead; else none.
+class LaterPages {
+  public:
+    explicit LaterPages(const SchedulerStep& step) : step_(step) {}
+
+    uint64_t total() const { return total_; }
+    // Of the `all` tokens of s, for those that it does not get with n of them.
+    uint64_t of(const pb_sequence& s, uint32_t n, uint32_t all, uint32_t cached = 0) const {
+        if (!(step_.raw.flags & PB_STEP_RESERVE_FULL)) return 0;
+        const uint32_t in_all = step_.pages_for(s, all, cached);
+        return in_all - std::min(in_all, step_.pages_for(s, n, cached));
+    }
+    void add(uint64_t pages) { total_ += pages; }
+    void add(const pb_sequence& s, uint32_t n) { total_ += of(s, n, remaining(s)); } // it runs, and gets n tokens
+    void remove(const pb_sequence& s, uint32_t n) { total_ -= of(s, n, remaining(s)); }
+
+  private:
+    const SchedulerStep& step_;
+    uint64_t total_ = 0;
+};
+
+// Where a running sequence gives way: pages in use that s would share may be its own, and come free with it.
+inline uint32_t pages_alone(const SchedulerStep& step, const pb_sequence& s, uint32_t n, uint32_t cached) {
+    return step.pages_for(s, n, cached) + (cached > 0 ? s.cached_pages_in_use : 0);
+}
+
+}  // namespace detail
+
 class StepPacker {
   public:
     StepPacker(const SchedulerStep& step, Plan& plan)
         : step_(step), plan_(plan), tokens_(step.raw.max_num_batched_tokens), blocks_(step.raw.free_pages),
-          seats_(step.raw.max_num_seqs - std::min(step.raw.max_num_seqs, step.raw.running_count)) {}
+          seats_(step.raw.max_num_seqs - std::min(step.raw.max_num_seqs, step.raw.running_count)), held_(step),
+          later_(step) {}
 
     uint32_t tokens_left() const { return tokens_; }
     bool preempted_any() const { return pressed_; } // as pages ran out
@@ -34,14 +98,14 @@ class StepPacker {
             if (other.id == leaver.id) continue;
             const uint32_t n = std::min({remaining(other), tokens_, chunk_limit(other)});
             tokens += n;
-            pages += step_.pages_for(other, n) + lacking(other, n, remaining(other));
+            pages += step_.pages_for(other, n) + later_.of(other, n, remaining(other));
         }
         if (tokens >= tokens_) return false;
         const uint32_t whole = uncached(s);
         const uint32_t n = std::min({whole, tokens_ - static_cast<uint32_t>(tokens), chunk_limit(s)});
         if (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK))) return false;
         const uint32_t cached = remaining(s) - whole;
-        pages += pages_alone(s, n, cached) + lacking(s, n, whole, cached);
+        pages += detail::pages_alone(step_, s, n, cached) + later_.of(s, n, whole, cached);
         return pages <= uint64_t{blocks_} + leaver.pages_freed_if_preempted;
     }
 
@@ -55,20 +119,17 @@ class StepPacker {
     // Drafts get what the other decodes' own tokens leave.
     template <class Sooner>
     void keep_decodes(Sooner&& sooner) {
-        const bool drafted = any_drafts();
-        if (drafted)
-            for (const pb_sequence& s : step_.running)
-                if (decoding(s)) hold(s);
+        held_.hold_all();
         for (const pb_sequence& s : step_.running) {
             if (!decoding(s)) continue;
-            if (drafted) let_go(s);
+            held_.let_go(s);
             if (!is_gone(s.id)) plan_running(s, sooner);
         }
     }
     // Decodes are not planned before others are admitted: what they lack counts where that looks ahead.
     void pass_over_decodes() {
         for (const pb_sequence& s : step_.running)
-            if (decoding(s) && !is_gone(s.id)) lacking_ += lacking(s, 0, remaining(s));
+            if (decoding(s) && !is_gone(s.id)) later_.add(s, 0);
     }
     template <class Sooner>
     void keep_prompts(Sooner&& sooner) {
@@ -86,14 +147,15 @@ class StepPacker {
         // What does not fit the pages at once may in parts, as windows give pages back.
         if (alone) n = step_.tokens_in(s, n, blocks_, cached);
         if (n == 0 || (n < whole && (!step_.chunked() || (s.flags & PB_SEQ_NO_CHUNK)))) return false;
-        const uint32_t pages = gone_.empty() ? step_.pages_for(s, n, cached) : pages_alone(s, n, cached);
+        const uint32_t pages =
+            gone_.empty() ? step_.pages_for(s, n, cached) : detail::pages_alone(step_, s, n, cached);
         if (uint64_t{pages} + kept_free > blocks_) return false;
-        const uint64_t later = lacking(s, n, whole, cached);
-        if (!alone && later + lacking_ + pages + kept_free > blocks_) return false;
+        const uint64_t later = later_.of(s, n, whole, cached);
+        if (!alone && later + later_.total() + pages + kept_free > blocks_) return false;
         run(s, n);
         seats_ -= 1;
         blocks_ -= pages;
-        lacking_ += later;
+        later_.add(later);
         return true;
     }
 
@@ -107,36 +169,6 @@ class StepPacker {
         return std::min(t > 0 ? t : UINT32_MAX, prompt_tokens_);
     }
 
-    // Where a running sequence gives way: pages in use that s would share may be its own, and come free with it.
-    uint32_t pages_alone(const pb_sequence& s, uint32_t n, uint32_t cached) const {
-        return step_.pages_for(s, n, cached) + (cached > 0 ? s.cached_pages_in_use : 0);
-    }
-
-    // Pages of its `all` tokens that it does not get with n of them, where admitting is to look so far ahead.
-    uint64_t lacking(const pb_sequence& s, uint32_t n, uint32_t all, uint32_t cached = 0) const {
-        if (!(step_.raw.flags & PB_STEP_RESERVE_FULL)) return 0;
-        const uint32_t in_all = step_.pages_for(s, all, cached);
-        return in_all - std::min(in_all, step_.pages_for(s, n, cached));
-    }
-
-    static uint32_t without_drafts(const pb_sequence& s) { return remaining(s) - s.draft_tokens; }
-
-    bool any_drafts() const {
-        for (const pb_sequence& s : step_.running)
-            if (s.draft_tokens > 0) return true;
-        return false;
-    }
-
-    // Of a decode that is still to be planned: its own token, and a page for it.
-    void hold(const pb_sequence& s) {
-        held_tokens_ += without_drafts(s);
-        held_pages_ += step_.pages_for(s, without_drafts(s));
-    }
-    void let_go(const pb_sequence& s) {
-        held_tokens_ -= without_drafts(s);
-        held_pages_ -= step_.pages_for(s, without_drafts(s));
-    }
-
     void run(const pb_sequence& s, uint32_t n) {
         plan_.run(s, n);
         tokens_ -= n;
@@ -145,14 +177,15 @@ class StepPacker {
 
     template <class Sooner>
     void plan_running(const pb_sequence& s, Sooner&& sooner) {
-        const uint32_t free = tokens_ - std::min(tokens_, held_tokens_); // and so many may be drafts
-        uint32_t n = std::min({remaining(s), std::max(without_drafts(s), free), tokens_, chunk_limit(s)});
+        const uint32_t free = tokens_ - std::min(tokens_, held_.tokens()); // and so many may be drafts
+        const uint32_t own = detail::without_drafts(s);
+        uint32_t n = std::min({remaining(s), std::max(own, free), tokens_, chunk_limit(s)});
         if (n == 0 || plan_.size() == step_.raw.max_num_seqs) {
-            lacking_ += lacking(s, 0, remaining(s));
+            later_.add(s, 0);
             return;
         }
-        if (s.draft_tokens > 0 && step_.pages_for(s, n) + held_pages_ > blocks_)
-            n = std::min(n, without_drafts(s)); // drafts never cause preemption
+        if (s.draft_tokens > 0 && step_.pages_for(s, n) + held_.pages() > blocks_)
+            n = std::min(n, own); // drafts never cause preemption
         uint32_t pages = step_.pages_for(s, n);
         for (; pages > blocks_; pages = step_.pages_for(s, n)) {
             const pb_sequence* victim = nullptr;
@@ -165,11 +198,11 @@ class StepPacker {
             take_back(*victim);
             pressed_ = true;
             if (victim->id == s.id) return;
-            n = std::min(without_drafts(s), std::max(n, std::min(tokens_, chunk_limit(s))));
+            n = std::min(own, std::max(n, std::min(tokens_, chunk_limit(s))));
         }
         run(s, n);
         blocks_ -= pages;
-        lacking_ += lacking(s, n, remaining(s));
+        later_.add(s, n);
     }
 
     void take_back(const pb_sequence& victim) {
@@ -177,7 +210,7 @@ class StepPacker {
         if (plan_.drop(victim.id, &n)) {
             tokens_ += n;
             blocks_ += step_.pages_for(victim, n);
-            lacking_ -= lacking(victim, n, remaining(victim));
+            later_.remove(victim, n);
         }
         blocks_ += victim.pages_freed_if_preempted;
         plan_.preempt(victim);
@@ -188,9 +221,8 @@ class StepPacker {
     Plan& plan_;
     uint32_t tokens_, blocks_, seats_;
     uint32_t prompt_tokens_ = UINT32_MAX; // left for prompts; UINT32_MAX: as many as for all
-    uint32_t held_tokens_ = 0;            // for decodes that are still to be planned
-    uint64_t held_pages_ = 0;             // likewise
-    uint64_t lacking_ = 0;                // pages that those who run lack for tokens of later steps
+    detail::HeldForDecodes held_;
+    detail::LaterPages later_;
     bool pressed_ = false;
     std::vector<uint64_t> gone_; // preempted in this step
 };

@@ -1,0 +1,106 @@
+// What a StepPacker keeps for decodes that come later, and counts of pages for later steps.
+#include "patchbay/sdk/step_packer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace patchbay::detail {
+namespace {
+
+struct Shown { // what a scheduler is shown: pages of 16 tokens in one group
+    pb_sequence& run(uint64_t id, uint32_t prompt, uint32_t outputs, uint32_t computed) {
+        pb_sequence s{};
+        s.id = id;
+        s.prompt_tokens = prompt;
+        s.output_tokens = outputs;
+        s.computed_tokens = computed;
+        s.pages = (computed + 15) / 16;
+        s.tokens_until_next_page = s.pages * 16 - computed;
+        return running.emplace_back(s);
+    }
+    SchedulerStep step() {
+        in.struct_size = sizeof in;
+        in.sequence_stride = sizeof(pb_sequence);
+        in.block_size = 16;
+        in.kv_groups = 1;
+        in.running = running.data();
+        in.running_count = static_cast<uint32_t>(running.size());
+        return SchedulerStep(in);
+    }
+
+    pb_scheduler_in in{};
+    std::vector<pb_sequence> running;
+};
+
+TEST(HeldForDecodes, IsATokenAndItsPageForEachThatIsStillToBePlanned) {
+    Shown shown;
+    shown.run(1, 32, 1, 32).draft_tokens = 3; // its token needs a page
+    shown.run(2, 30, 1, 30);                  // its token needs none
+    shown.run(3, 100, 0, 16);                 // a prompt
+    const SchedulerStep step = shown.step();
+    HeldForDecodes held(step);
+    EXPECT_EQ(held.tokens(), 0u);
+    held.hold_all();
+    EXPECT_EQ(held.tokens(), 2u);
+    EXPECT_EQ(held.pages(), 1u);
+    held.let_go(step.running[0]);
+    EXPECT_EQ(held.tokens(), 1u);
+    EXPECT_EQ(held.pages(), 0u);
+    held.let_go(step.running[1]);
+    EXPECT_EQ(held.tokens(), 0u);
+    EXPECT_EQ(held.pages(), 0u);
+}
+
+TEST(HeldForDecodes, IsNothingWhereNoneHasDrafts) {
+    Shown shown;
+    shown.run(1, 32, 1, 32);
+    shown.run(2, 30, 1, 30);
+    const SchedulerStep step = shown.step();
+    HeldForDecodes held(step);
+    held.hold_all();
+    EXPECT_EQ(held.tokens(), 0u);
+    held.let_go(step.running[0]);
+    EXPECT_EQ(held.tokens(), 0u) << "what was not held is not let go";
+    EXPECT_EQ(held.pages(), 0u);
+}
+
+TEST(LaterPages, AreThoseOfTokensThatAStepDoesNotCompute) {
+    Shown shown;
+    shown.in.flags = PB_STEP_RESERVE_FULL;
+    shown.run(1, 100, 0, 16); // 84 tokens are left: 6 pages
+    const SchedulerStep step = shown.step();
+    const pb_sequence& s = step.running[0];
+    LaterPages later(step);
+    EXPECT_EQ(later.of(s, 0, 84), 6u);
+    EXPECT_EQ(later.of(s, 16, 84), 5u);
+    EXPECT_EQ(later.of(s, 84, 84), 0u);
+    later.add(s, 16);
+    later.add(2);
+    EXPECT_EQ(later.total(), 7u);
+    later.remove(s, 16);
+    EXPECT_EQ(later.total(), 2u);
+}
+
+TEST(LaterPages, AreNoneWhereAdmittingLooksAtOneStepAlone) {
+    Shown shown;
+    shown.run(1, 100, 0, 16);
+    const SchedulerStep step = shown.step();
+    LaterPages later(step);
+    EXPECT_EQ(later.of(step.running[0], 0, 84), 0u);
+    later.add(step.running[0], 16);
+    EXPECT_EQ(later.total(), 0u);
+}
+
+TEST(PagesAlone, CountThoseThatOthersMayGiveBack) {
+    Shown shown;
+    shown.run(1, 64, 0, 0).cached_pages_in_use = 2;
+    const SchedulerStep step = shown.step();
+    const pb_sequence& s = step.running[0];
+    EXPECT_EQ(step.pages_for(s, 32, 32), 2u);
+    EXPECT_EQ(pages_alone(step, s, 32, 32), 4u);
+    EXPECT_EQ(pages_alone(step, s, 64, 0), 4u) << "nothing of it is found in the cache";
+}
+
+}  // namespace
+}  // namespace patchbay::detail
