@@ -8,12 +8,11 @@
 #include "base/refusals.hpp"
 #include "base/utf8.hpp"
 #include "grammar/ebnf.hpp"
+#include "grammar/lark_text.hpp"
 #include "grammar/regex.hpp"
-#include "grammar/utf8_reader.hpp"
 
 namespace patchbay::grammar {
 namespace {
-
 
 // Lark's own grammar `common`, as far as it says what texts match.
 constexpr std::pair<const char*, const char*> kCommon[] = {
@@ -44,10 +43,6 @@ constexpr std::pair<const char*, const char*> kCommon[] = {
     {"SQL_COMMENT", R"(/--[^\n]*/)"},
 };
 
-bool is_name_character(uint32_t c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 bool is_terminal(const std::string& name) { // _EXP is one, _expression is a rule
     const size_t at = name.find_first_not_of('_');
     return at != name.npos && name[at] >= 'A' && name[at] <= 'Z';
@@ -55,12 +50,12 @@ bool is_terminal(const std::string& name) { // _EXP is one, _expression is a rul
 
 class LarkParser {
   public:
-    LarkParser(Rules& rules, Utf8Reader text, bool ignores) : rules_(rules), text_(std::move(text)) {
+    LarkParser(Rules& rules, LarkText text, bool ignores) : rules_(rules), text_(std::move(text)) {
         if (ignores) ignored_ = rules_.declare("ignored");
     }
 
     Result<RuleId> parse() {
-        for (skip_lines(); !text_.at_end(); skip_lines()) {
+        for (text_.skip_lines(); !text_.at_end(); text_.skip_lines()) {
             if (text_.peek() == '%') {
                 PB_CHECK(directive());
             } else {
@@ -87,32 +82,6 @@ class LarkParser {
   private:
     using Sequence = std::vector<ExprId>;
 
-    Failure refuse(const Failure& why) const { return fail(why.code, "grammar: " + why.text + " " + text_.where()); }
-    Failure refuse(const std::string& what) const { return refuse(invalid(what)); }
-
-    void skip_spaces() { // and comments, to the end of the line
-        while (!text_.at_end()) {
-            const uint32_t c = text_.peek();
-            if ((c == '/' && text_.peek(1) == '/') || c == '#')
-                while (!text_.at_end() && text_.peek() != '\n') text_.next();
-            else if (c == ' ' || c == '\t' || c == '\r')
-                text_.next();
-            else
-                return;
-        }
-    }
-
-    void skip_lines() {
-        for (skip_spaces(); text_.take(U'\n'); skip_spaces()) {
-        }
-    }
-
-    std::string read_name() {
-        std::string out;
-        while (is_name_character(text_.peek())) out += static_cast<char>(text_.next());
-        return out;
-    }
-
     RuleId named(const std::string& name) {
         const auto at = names_.find(name);
         return at != names_.end() ? at->second : names_[name] = rules_.declare(name);
@@ -121,18 +90,18 @@ class LarkParser {
     Result<> definition() {
         while (text_.take(U'?') || text_.take(U'!')) { // they shape the tree
         }
-        const std::string name = read_name();
-        if (name.empty()) return refuse("expected a rule, 'name: …',");
-        if (text_.peek() == '{') return refuse(unsupported("the template '" + name + "{…}' is not supported"));
-        if (text_.peek() == '[') return refuse(unsupported("attributes, '" + name + "[…]', are not supported"));
+        const std::string name = text_.name();
+        if (name.empty()) return text_.refuse("expected a rule, 'name: …',");
+        if (text_.peek() == '{') return text_.refuse(unsupported("the template '" + name + "{…}' is not supported"));
+        if (text_.peek() == '[') return text_.refuse(unsupported("attributes, '" + name + "[…]', are not supported"));
         if (text_.take(U'.')) { // a priority, which chooses between readings of the same text
             (void)text_.take(U'-');
-            if (!text_.number(1'000'000)) return refuse("a priority that is no number");
+            if (!text_.number(1'000'000)) return text_.refuse("a priority that is no number");
         }
-        skip_spaces();
-        if (!text_.take(U':')) return refuse("expected ':' after '" + name + "'");
+        text_.skip_spaces();
+        if (!text_.take(U':')) return text_.refuse("expected ':' after '" + name + "'");
         const RuleId rule = named(name);
-        if (rules_.body(rule) != Rules::kUndefined) return refuse("'" + name + "' is defined a second time");
+        if (rules_.body(rule) != Rules::kUndefined) return text_.refuse("'" + name + "' is defined a second time");
         in_terminal_ = is_terminal(name);
         PB_TRY(const auto parts, alternatives(0));
         rules_.define(rule, body_of(rules_, rule, parts));
@@ -141,8 +110,8 @@ class LarkParser {
 
     Result<> directive() {
         text_.next();
-        const std::string what = read_name();
-        skip_spaces();
+        const std::string what = text_.name();
+        text_.skip_spaces();
         if (what == "import") return import();
         if (what == "ignore") {
             in_terminal_ = true;
@@ -150,42 +119,43 @@ class LarkParser {
             for (const Sequence& s : parts) ignored_parts_.push_back(rules_.sequence(s));
             return {};
         }
-        return refuse(unsupported("'%" + what + "' is not supported (supported: %import common…, %ignore)"));
+        return text_.refuse(unsupported("'%" + what + "' is not supported (supported: %import common…, %ignore)"));
     }
 
     // common.NAME, common.NAME -> NEW, common (NAME, NAME)
     Result<> import() {
-        const std::string from = read_name();
+        const std::string from = text_.name();
         if (from != "common")
-            return refuse(unsupported("%import of '" + from + "' is not supported (supported: common)"));
-        skip_spaces();
+            return text_.refuse(unsupported("%import of '" + from + "' is not supported (supported: common)"));
+        text_.skip_spaces();
         if (text_.take(U'.')) {
-            const std::string name = read_name();
-            skip_spaces();
+            const std::string name = text_.name();
+            text_.skip_spaces();
             std::string as = name;
             if (text_.take(U"->")) {
-                skip_spaces();
-                as = read_name();
+                text_.skip_spaces();
+                as = text_.name();
             }
             return define_common(name, as);
         }
-        if (!text_.take(U'(')) return refuse("expected '.' or '(' after '%import common'");
+        if (!text_.take(U'(')) return text_.refuse("expected '.' or '(' after '%import common'");
         do {
-            skip_spaces();
-            const std::string name = read_name();
+            text_.skip_spaces();
+            const std::string name = text_.name();
             PB_CHECK(define_common(name, name));
-            skip_spaces();
+            text_.skip_spaces();
         } while (text_.take(U','));
-        if (!text_.take(U')')) return refuse("a '(' without its ')'");
+        if (!text_.take(U')')) return text_.refuse("a '(' without its ')'");
         return {};
     }
 
     Result<> define_common(const std::string& name, const std::string& as) {
         const auto known = std::find_if(std::begin(kCommon), std::end(kCommon),
                                         [&](const auto& one) { return name == one.first; });
-        if (known == std::end(kCommon)) return refuse(unsupported("common has no '" + name + "' that is supported"));
+        if (known == std::end(kCommon))
+            return text_.refuse(unsupported("common has no '" + name + "' that is supported"));
         const RuleId rule = named(as);
-        if (rules_.body(rule) != Rules::kUndefined) return refuse("'" + as + "' is defined a second time");
+        if (rules_.body(rule) != Rules::kUndefined) return text_.refuse("'" + as + "' is defined a second time");
         PB_TRY(const ExprId body, common(name, known->second));
         rules_.define(rule, body);
         return {};
@@ -195,7 +165,7 @@ class LarkParser {
     Result<ExprId> common(const std::string& name, const char* source) {
         if (const auto at = common_.find(name); at != common_.end()) return rules_.rule(at->second);
         const RuleId rule = common_[name] = rules_.declare("common." + name);
-        PB_TRY(Utf8Reader reader, Utf8Reader::of(source, kMaxEbnfBytes, "a grammar"));
+        PB_TRY(LarkText reader, LarkText::of(source));
         std::swap(text_, reader);
         const bool outer_terminal = std::exchange(in_terminal_, true), outer_common = std::exchange(in_common_, true);
         auto parts = alternatives(0);
@@ -209,28 +179,28 @@ class LarkParser {
 
     // To the end of the line, unless the next one begins with '|', or to the bracket that closes the group.
     Result<std::vector<Sequence>> alternatives(uint32_t depth) {
-        if (depth > kMaxNesting) return refuse("more than " + std::to_string(kMaxNesting) + " nested groups");
+        if (depth > kMaxNesting) return text_.refuse("more than " + std::to_string(kMaxNesting) + " nested groups");
         std::vector<Sequence> out(1);
         for (;;) {
-            skip_spaces();
+            text_.skip_spaces();
             const uint32_t c = text_.peek();
             if (text_.at_end()) break;
             if (c == '\n') {
                 const size_t from = text_.position();
-                skip_lines();
+                text_.skip_lines();
                 if (depth > 0 || text_.peek() == '|') continue;
                 text_.go_to(from);
                 break;
             }
             if (c == ')' || c == ']') {
-                if (depth == 0) return refuse("a bracket that closes none");
+                if (depth == 0) return text_.refuse("a bracket that closes none");
                 break;
             }
             if (text_.take(U'|')) {
                 out.emplace_back();
             } else if (text_.take(U"->")) { // names the tree
-                skip_spaces();
-                if (read_name().empty()) return refuse("expected a name after '->'");
+                text_.skip_spaces();
+                if (text_.name().empty()) return text_.refuse("expected a name after '->'");
             } else {
                 PB_TRY(const ExprId one, element(depth));
                 PB_TRY(const ExprId repeated, quantified(one));
@@ -252,44 +222,47 @@ class LarkParser {
             if (!text_.take(open)) continue;
             PB_TRY(const auto parts, alternatives(depth + 1));
             if (!text_.take(close))
-                return refuse(std::string("a '") + static_cast<char>(open) + "' that does not close");
+                return text_.refuse(std::string("a '") + static_cast<char>(open) + "' that does not close");
             std::vector<ExprId> choice;
             for (const Sequence& s : parts) choice.push_back(rules_.sequence(s));
             const ExprId group = rules_.choice(std::move(choice));
             return open == U'[' ? rules_.optional(group) : group;
         }
-        const std::string name = read_name();
+        const std::string name = text_.name();
         if (name.empty()) {
-            if (text_.take(U'%')) return refuse(unsupported("'%" + read_name() + "' inside a rule is not supported"));
-            if (text_.take(U'<')) return refuse(unsupported("a token of the vocabulary, '<…>', is not supported"));
+            if (text_.take(U'%'))
+                return text_.refuse(unsupported("'%" + text_.name() + "' inside a rule is not supported"));
+            if (text_.take(U'<'))
+                return text_.refuse(unsupported("a token of the vocabulary, '<…>', is not supported"));
             text_.next();
-            return refuse("did not expect '" + text_.shown(from) + "'");
+            return text_.refuse("did not expect '" + text_.shown(from) + "'");
         }
-        if (text_.peek() == '{') return refuse(unsupported("the template '" + name + "{…}' is not supported"));
+        if (text_.peek() == '{') return text_.refuse(unsupported("the template '" + name + "{…}' is not supported"));
         if (in_common_) {
             for (const auto& [known, source] : kCommon)
                 if (name == known) return common(name, source);
         }
-        if (in_terminal_ && !is_terminal(name)) return refuse("the rule '" + name + "' in a terminal");
+        if (in_terminal_ && !is_terminal(name)) return text_.refuse("the rule '" + name + "' in a terminal");
         const ExprId out = rules_.rule(named(name));
         return is_terminal(name) ? token(out) : out;
     }
 
     Result<ExprId> quantified(ExprId one) {
         for (uint32_t n = 0;; ++n) {
-            if (n > kMaxNesting) return refuse("more than " + std::to_string(kMaxNesting) + " quantifiers in a row");
-            skip_spaces();
+            if (n > kMaxNesting)
+                return text_.refuse("more than " + std::to_string(kMaxNesting) + " quantifiers in a row");
+            text_.skip_spaces();
             if (text_.take(U'*')) one = rules_.repeat(one, 0, kUnbounded);
             else if (text_.take(U'+')) one = rules_.repeat(one, 1, kUnbounded);
             else if (text_.take(U'?')) one = rules_.optional(one);
             else if (text_.take(U'~')) {
-                skip_spaces();
+                text_.skip_spaces();
                 const auto low = text_.number(kMaxRepetitions);
                 auto high = low;
                 if (low && text_.take(U"..")) high = text_.number(kMaxRepetitions);
                 if (!low || !high || *high < *low)
-                    return refuse("a repetition that is not ~n or ~n..m with n <= m <= " +
-                                  std::to_string(kMaxRepetitions));
+                    return text_.refuse("a repetition that is not ~n or ~n..m with n <= m <= " +
+                                        std::to_string(kMaxRepetitions));
                 one = rules_.repeat(one, *low, *high);
             } else return one;
         }
@@ -297,13 +270,13 @@ class LarkParser {
 
     // "text", "text"i, "a".."z"
     Result<ExprId> string() {
-        PB_TRY(const std::u32string first, quoted());
+        PB_TRY(const std::u32string first, text_.quoted());
         if (text_.peek() == '.' && text_.peek(1) == '.') {
             (void)text_.take(U"..");
-            if (!text_.take(U'"')) return refuse("expected a string after '..'");
-            PB_TRY(const std::u32string last, quoted());
+            if (!text_.take(U'"')) return text_.refuse("expected a string after '..'");
+            PB_TRY(const std::u32string last, text_.quoted());
             if (first.size() != 1 || last.size() != 1 || last < first)
-                return refuse("a range that is not of two characters in order");
+                return text_.refuse("a range that is not of two characters in order");
             return token(rules_.chars(CodePoints::of({{first[0], last[0]}})));
         }
         if (!text_.take(U'i')) {
@@ -316,56 +289,20 @@ class LarkParser {
         return token(rules_.sequence(std::move(parts)));
     }
 
-    Result<std::u32string> quoted() { // after the quote
-        std::u32string out;
-        while (text_.peek() != '"') {
-            if (text_.at_end() || text_.peek() == '\n') return refuse("a string without its closing '\"'");
-            const uint32_t c = text_.next();
-            if (c != '\\') {
-                out += c;
-                continue;
-            }
-            const uint32_t e = text_.at_end() ? 0 : text_.next();
-            if (e == 'n') out += U'\n';
-            else if (e == 't') out += U'\t';
-            else if (e == 'r') out += U'\r';
-            else if (e == 'f') out += U'\f';
-            else if (e == '\\' || e == '"' || e == '/' || e == '\'') out += e;
-            else if (e == 'x' || e == 'u' || e == 'U') {
-                const auto value = text_.hex(e == 'x' ? 2 : e == 'u' ? 4 : 8);
-                if (!value || !is_character(*value)) return refuse("an escape that is no character");
-                out += *value;
-            } else {
-                return refuse(unsupported("'\\" + utf8(e) + "' is not supported"));
-            }
-        }
-        text_.next();
-        return out;
-    }
-
     Result<ExprId> pattern() { // after the slash
-        std::string source;
-        for (bool in_class = false; in_class || text_.peek() != '/';) {
-            if (text_.at_end() || text_.peek() == '\n') return refuse("a pattern without its closing '/'");
-            const uint32_t c = text_.next();
-            source += utf8(c);
-            if (c == '\\' && !text_.at_end()) source += utf8(text_.next());
-            else if (c == '[') in_class = true;
-            else if (c == ']') in_class = false;
-        }
-        text_.next();
+        PB_TRY(const std::string source, text_.slashed());
         RegexDialect dialect = plain_regex();
         for (uint32_t flag = text_.peek(); flag >= 'a' && flag <= 'z'; flag = text_.peek()) {
             if (flag == 's') dialect.dot = CodePoints::all();
             else if (flag == 'i')
                 dialect.spell = [](Rules& rules, const CodePoints& set) { return rules.chars(either_case(set)); };
             else
-                return refuse(unsupported("the flag '" + utf8(flag) +
-                                          "' of a pattern is not supported (supported: i, s)"));
+                return text_.refuse(unsupported("the flag '" + utf8(flag) +
+                                                "' of a pattern is not supported (supported: i, s)"));
             text_.next();
         }
         auto body = parse_regex(rules_, source, dialect);
-        if (!body) return refuse(fail(body.code(), "the pattern /" + source + "/: " + body.error() + ";"));
+        if (!body) return text_.refuse(fail(body.code(), "the pattern /" + source + "/: " + body.error() + ";"));
         return token(*body);
     }
 
@@ -380,7 +317,7 @@ class LarkParser {
     }
 
     Rules& rules_;
-    Utf8Reader text_;
+    LarkText text_;
     std::map<std::string, RuleId> names_, common_;
     std::optional<RuleId> ignored_;
     std::vector<ExprId> ignored_parts_;
@@ -416,7 +353,7 @@ bool is_lark(std::string_view text) {
 }
 
 Result<RuleId> parse_lark(Rules& rules, std::string_view text) {
-    PB_TRY(Utf8Reader reader, Utf8Reader::of(text, kMaxEbnfBytes, "a grammar"));
+    PB_TRY(LarkText reader, LarkText::of(text));
     return LarkParser(rules, std::move(reader), has_ignore(text)).parse();
 }
 
