@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <map>
+
 #include "base/refusals.hpp"
+#include "weights/gguf_end_names.hpp"
 #include "weights/gguf_keys.hpp"
 
 namespace patchbay::weights {
@@ -163,18 +167,49 @@ class ConfigOf {
         return {};
     }
 
-    // Of the embedded tokenizer: what ends an output.
+    // Of the embedded tokenizer: what ends an output, by id and by name.
     Result<> read_tokens() {
-        int count = 0;
-        std::string last;
-        for (const char* which : {"eos", "eot"}) {
+        std::vector<int64_t> ids;
+        const auto add = [&](int64_t id) {
+            if (std::ranges::find(ids, id) == ids.end()) ids.push_back(id);
+        };
+        for (const char* which : {"eos", "eot", "eom"}) {
             const std::string key = std::string("tokenizer.ggml.") + which + "_token_id";
             if (!keys_.has(key)) continue;
             PB_TRY(const int64_t id, keys_.integer(key));
-            if (const std::string text = std::to_string(id); text != last)
-                out("eos_token_id." + std::to_string(count++)) = last = text;
+            add(id);
         }
+        auto named = named_end_tokens();
+        const auto is_there = [&](const char* name) { return named.contains(name); };
+        const auto drop = [&](const char* name) {
+            if (const auto at = named.find(name); at != named.end()) std::erase(ids, at->second), named.erase(at);
+        };
+        // Where messages have several parts, <|end|> ends a part, and these the message.
+        const bool calls = is_there("<|call|>") || is_there("<|calls|>");
+        if (calls && (is_there("<|return|>") || is_there("<|flush|>"))) drop("<|end|>");
+        if (is_there("<|tool_response>")) drop("</s>"); // which is plain text then
+        for (const auto& [name, id] : named) add(id);
+        for (size_t i = 0; i < ids.size(); ++i) out("eos_token_id." + std::to_string(i)) = std::to_string(ids[i]);
         return {};
+    }
+
+    std::map<std::string_view, int64_t> named_end_tokens() const {
+        constexpr size_t kMaxTokens = 1u << 22; // more are no tokenizer
+        constexpr double kControl = 3;          // of token_type
+        std::map<std::string_view, int64_t> named;
+        const GgufValue* const tokens = keys_.find("tokenizer.ggml.tokens");
+        const auto texts = tokens && tokens->count.value_or(0) <= kMaxTokens ? tokens->texts() : std::nullopt;
+        if (!texts) return named;
+        const GgufValue* const types = keys_.find("tokenizer.ggml.token_type");
+        const auto kinds = types && types->count == texts->size() ? types->numbers() : std::nullopt;
+        // A token that has no row in the model never comes.
+        const int64_t rows = keys_.file.header.tensors.at("token_embd.weight").shape[0];
+        for (size_t id = 0; id < texts->size() && static_cast<int64_t>(id) < rows; ++id) {
+            const std::string_view name = (*texts)[id];
+            const bool is_control = kinds && (*kinds)[id] == kControl;
+            if (ends_output(name) || (is_control && ends_output_if_control(name))) named.emplace(name, id);
+        }
+        return named;
     }
 
     GgufKeys keys_;

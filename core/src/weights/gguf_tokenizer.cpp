@@ -6,6 +6,7 @@
 #include "base/refusals.hpp"
 #include "text/sentencepiece_tokenizer.hpp"
 #include "text/tokenizer_json.hpp"
+#include "weights/gguf_end_names.hpp"
 #include "weights/gguf_pre_tokenizers.hpp"
 
 namespace patchbay::weights {
@@ -16,13 +17,7 @@ using PieceKind = text::SentencePieceModel::PieceKind;
 
 constexpr const char* kPrefix = "tokenizer.ggml.";
 
-// Tokens that end a turn. Some files give them the type of plain text, in which no prompt would ever find them.
-bool ends_turn(std::string_view token) {
-    constexpr std::string_view kNames[] = {"<|im_end|>",    "<|end|>",         "<|eot_id|>",
-                                           "<|eom_id|>",    "<|endoftext|>",   "<|end_of_text|>",
-                                           "<end_of_turn>", "<end_of_utterance>", "<EOT>"};
-    return std::find(std::begin(kNames), std::end(kNames), token) != std::end(kNames);
-}
+constexpr size_t kMaxTokens = 1u << 22, kMaxMerges = 1u << 22;
 
 class Embedded {
   public:
@@ -58,14 +53,13 @@ class Embedded {
     Result<std::vector<double>> by_token(const std::string& key) const {
         const GgufValue* const value = find(key);
         if (!value) return std::vector<double>{};
-        auto numbers = value->numbers();
-        if (!numbers || numbers->size() != tokens_.size())
+        auto numbers = value->count == tokens_.size() ? value->numbers() : std::nullopt;
+        if (!numbers)
             return fault(key, "an array of " + std::to_string(tokens_.size()) + " numbers, one for each token");
         return *std::move(numbers);
     }
 
     Result<> read_tokens() {
-        constexpr size_t kMaxTokens = 1 << 22;
         const GgufValue* const value = find("tokens");
         if (!value || value->count.value_or(0) > kMaxTokens || !value->texts() || value->count == 0)
             return fault("tokens", "an array of up to " + std::to_string(kMaxTokens) + " strings");
@@ -77,7 +71,7 @@ class Embedded {
         }
         kinds_.resize(tokens_.size(), PieceKind::kNormal);
         for (size_t id = 0; id < tokens_.size(); ++id)
-            if (kinds_[id] == PieceKind::kNormal && ends_turn(tokens_[id])) kinds_[id] = PieceKind::kControl;
+            if (kinds_[id] == PieceKind::kNormal && ends_output(tokens_[id])) kinds_[id] = PieceKind::kControl;
         return {};
     }
 
@@ -185,8 +179,8 @@ class Embedded {
             return fail(before.code(), file_.where + ": " + kPrefix + "pre '" + name + "' " + before.error() +
                         " (or name a folder with tokenizer.json as the tokenizer)");
         const GgufValue* const merges = find("merges");
-        const auto listed = merges ? merges->texts() : std::nullopt;
-        if (!listed) return fault("merges", "an array of strings");
+        const auto listed = merges && merges->count.value_or(0) <= kMaxMerges ? merges->texts() : std::nullopt;
+        if (!listed) return fault("merges", "an array of up to " + std::to_string(kMaxMerges) + " strings");
         json vocabulary = json::object(), pairs = json::array();
         for (const std::string_view pair : *listed) pairs.push_back(std::string(pair));
         for (size_t id = 0; id < tokens_.size(); ++id) {

@@ -1,6 +1,7 @@
 // GGUF files beside the Hugging Face folders that they stand for (fixtures/, made by make_gguf_fixtures.py).
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -10,8 +11,10 @@
 #include "unit/weights/gguf_fixture.hpp"
 #include "unit/weights/safetensors_fixture.hpp"
 #include "unit/weights/weight_specs.hpp"
+#include "weights/gguf_chat.hpp"
 #include "weights/gguf_keys.hpp"
 #include "weights/loader.hpp"
+#include "must.hpp"
 #include "paths.hpp"
 
 namespace patchbay::weights {
@@ -234,6 +237,59 @@ TEST_F(GgufFiles, say_which_key_has_which_value_and_what_was_expected) {
                 HasSubstr("tensor 'rope_freqs.weight' is not 4 f32 numbers"));
     EXPECT_EQ(read_model_config(folder / "none.gguf").error(),
               "cannot open " + (folder / "none.gguf").string() + ": No such file or directory");
+}
+
+TEST_F(GgufFiles, end_an_output_at_all_tokens_that_llama_cpp_ends_it_at) {
+    const auto ends = [&](const std::vector<std::string>& tokens, GgufBytes bytes) {
+        write("m.gguf", bytes.texts("tokenizer.ggml.tokens", tokens).with(std::string(2048, '\0')));
+        std::vector<std::string> out;
+        const auto config = must(read_model_config(folder / "m.gguf"));
+        for (const auto& [key, value] : config)
+            if (key.starts_with("eos_token_id")) out.push_back(value);
+        std::ranges::sort(out);
+        return out;
+    };
+    const auto with_eos = [&](uint32_t id) { return llama().key("tokenizer.ggml.eos_token_id", id); };
+    EXPECT_THAT(ends({"a", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "b"}, with_eos(1)),
+                ElementsAre("1", "2", "3"));
+    EXPECT_THAT(ends({"a", "<end_of_turn>", "b", "c"}, with_eos(3).key("tokenizer.ggml.eom_token_id", 2u)),
+                ElementsAre("1", "2", "3"));
+    EXPECT_THAT(ends({"<|file_sep|>", "<|endoftext|>"}, with_eos(1)), ElementsAre("0", "1"));
+    EXPECT_THAT(ends({"a", "<|end|>"}, with_eos(0)), ElementsAre("0", "1"));
+    EXPECT_THAT(ends({"<|return|>", "<|end|>", "<|call|>"}, with_eos(0)), ElementsAre("0", "2"))
+        << "<|end|> ends a part of a message";
+    const auto control = [&](const std::vector<std::string>& tokens, int32_t type) {
+        std::string types;
+        for (size_t i = 0; i < tokens.size(); ++i) types += bytes_of(type);
+        return ends(tokens, llama().array("tokenizer.ggml.token_type", GgufType::kI32, tokens.size(), types));
+    };
+    EXPECT_THAT(control({"a", "</s>", "[PAD]"}, 3), ElementsAre("1", "2"));
+    EXPECT_THAT(control({"a", "</s>", "[PAD]"}, 1), ElementsAre()) << "plain text";
+    EXPECT_THAT(control({"<eos>", "</s>", "<|tool_response>"}, 3), ElementsAre("0", "2"));
+    EXPECT_THAT(ends({"a", "b", "c", "d", "e", "f", "g", "h", "<|im_end|>"}, with_eos(0)), ElementsAre("0"))
+        << "the model has no row for it";
+}
+
+TEST_F(GgufFiles, say_what_templates_of_chats_need) {
+    const auto chat = [&](GgufBytes bytes) {
+        write("m.gguf", bytes.texts("tokenizer.ggml.tokens", {"a", "<s>", "</s>"}).with(std::string(2048, '\0')));
+        return read_gguf_chat(folder / "m.gguf");
+    };
+    const auto none = must(chat(llama()));
+    EXPECT_EQ(none.chat_template + none.tool_template + none.bos_token + none.eos_token, "");
+    GgufBytes with_all = llama();
+    with_all.key("tokenizer.chat_template", "plain").key("tokenizer.chat_template.tool_use", "tools");
+    with_all.key("tokenizer.ggml.bos_token_id", 1u).key("tokenizer.ggml.eos_token_id", 2u);
+    const auto all = must(chat(with_all));
+    EXPECT_EQ(all.chat_template, "plain");
+    EXPECT_EQ(all.tool_template, "tools");
+    EXPECT_EQ(all.bos_token, "<s>");
+    EXPECT_EQ(all.eos_token, "</s>");
+    const std::string at = (folder / "m.gguf").string() + ": ";
+    EXPECT_EQ(chat(llama().key("tokenizer.ggml.bos_token_id", 3u)).error(),
+              at + "tokenizer.ggml.bos_token_id is 3, expected a token id below 3");
+    EXPECT_EQ(chat(llama().key("tokenizer.chat_template", 7u)).error(),
+              at + "tokenizer.chat_template is 7, expected a text of at most 4194304 bytes");
 }
 
 TEST_F(GgufFiles, of_other_families_name_what_is_wrong) {
