@@ -56,7 +56,20 @@ Result<std::string> only_group(const FlatConfig& config) {
     return "config_groups." + name + ".weights.";
 }
 
+// Matrices that weights and activations are multiplied by at run time, so that they lose less when they are rounded.
+Result<> refuse_transforms(const FlatConfig& config) {
+    const std::string name = std::string(kSection) + "transform_config";
+    for (auto at = config.lower_bound(name); at != config.end() && at->first.starts_with(name); ++at) {
+        const bool is_of_it = at->first.size() == name.size() || at->first[name.size()] == '.';
+        if (is_of_it && at->second != "{}" && at->second != "[]" && at->second != "null")
+            return unsupported("config.json: " + name + " is not empty, and transforms (as of SpinQuant and QuIP) are "
+                               "not supported (use a checkpoint of the model without them)");
+    }
+    return {};
+}
+
 Result<PackedFormat> compressed_format(const FlatConfig& config) {
+    PB_CHECK(refuse_transforms(config));
     PackedFormat out{Method::kCompressed, 4, -1, 0, PackedFormat::Columns::kInOrder};
     PB_TRY(const std::string format, value_of(config, "format", "pack-quantized"));
     if (format != "pack-quantized" && format != "int-quantized" && format != "naive-quantized" &&

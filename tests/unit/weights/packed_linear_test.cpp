@@ -245,6 +245,16 @@ TEST(PackedFormats, are_awq_and_gptq_as_they_are_written) {
     };
     const std::string its = at + "config_groups.group_0.weights.";
     EXPECT_EQ(compressed({{"num_bits", "4"}, {"strategy", "group"}, {"group_size", "32"}}), "(was read)");
+    const auto transformed = [&](const std::string& key, const std::string& value) {
+        return error({{"quant_method", "compressed-tensors"}, {"config_groups.group_0.weights.num_bits", "4"},
+                      {"transform_config" + key, value}});
+    };
+    EXPECT_EQ(transformed("", "{}"), "(was read)");
+    EXPECT_EQ(transformed("", "null"), "(was read)");
+    EXPECT_EQ(transformed(".config_groups", "{}"), "(was read)");
+    EXPECT_EQ(transformed(".config_groups.u.type", "hadamard"),
+              at + "transform_config is not empty, and transforms (as of SpinQuant and QuIP) are not supported (use a "
+                   "checkpoint of the model without them)");
     EXPECT_EQ(compressed({{"num_bits", "2"}}), its + "num_bits is '2', expected 4 or 8");
     EXPECT_EQ(compressed({{"num_bits", "8"}, {"strategy", "token"}}),
               its + "strategy is 'token', expected channel or group");
