@@ -225,6 +225,8 @@ Result<> Engine::Builder::describe() {
     const runner::KvMemory& kv = runner.kv();
     f.kv.groups = kv.batch_form().token_groups;
     f.kv.state_groups = kv.batch_form().state_groups;
+    for (const kv::GroupSpec& g : kv.grouping().groups)
+        if (g.kind != kv::GroupKind::kRecurrent) f.kv.windows.push_back(g.window);
     f.kv.padding = kv.grouping().padding;
     PB_CHECK(check_states(c_, f, runner));
     PB_TRY(f.max_model_len, model_length(c_.engine, runner));

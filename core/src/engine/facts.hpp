@@ -21,6 +21,7 @@ struct ModelFacts {
 struct KvFacts {
     uint32_t num_blocks = 0, block_size = 0;
     uint32_t groups = 0, state_groups = 0; // of each a block of tokens, or a sequence's state, takes a page
+    std::vector<uint32_t> windows;    // by group of tokens; 0: it keeps all
     uint64_t bytes = 0, page_bytes = 0;
     uint32_t swap_pages = 0;          // in host memory
     double padding = 0;               // share of a typical sequence's pages that nothing uses

@@ -1,13 +1,19 @@
 #include "runner/device_weights.hpp"
 
+#include <algorithm>
 #include <string>
 
 namespace patchbay::runner {
 namespace {
 
-uint64_t attention_flop(std::span<const pb_kv_spec> layers) { // q·k and the sum of values
-    uint64_t out = 0;
-    for (const pb_kv_spec& kv : layers) out += uint64_t{4} * kv.heads * kv.head_dim;
+std::vector<AttentionWork> attention_of(std::span<const pb_kv_spec> layers) { // q·k and the sum of values
+    std::vector<AttentionWork> out;
+    for (const pb_kv_spec& kv : layers) {
+        const uint64_t flop = uint64_t{4} * kv.heads * kv.head_dim;
+        if (flop == 0) continue; // a recurrent layer
+        const auto same = std::ranges::find(out, kv.sliding_window, &AttentionWork::window);
+        (same == out.end() ? out.emplace_back(kv.sliding_window) : *same).flop += flop;
+    }
     return out;
 }
 
@@ -19,7 +25,7 @@ bool at_once(const std::function<void()>& f) {
 }  // namespace
 
 Result<> DeviceWeights::load(const WeightsToLoad& wanted, std::span<const pb_kv_spec> layers) {
-    in_use_.work.attention_flop = attention_flop(layers);
+    in_use_.work.attention = attention_of(layers);
     return loader().load(wanted, in_use_, at_once);
 }
 
@@ -40,7 +46,7 @@ Result<std::unique_ptr<LoadedWeights>> DeviceWeights::load_beside(const WeightsT
                                                                   const BetweenSteps& run) const {
     auto out = std::make_unique<LoadedWeights>();
     out->facts = wanted.facts;
-    out->work.attention_flop = attention_flop(layers);
+    out->work.attention = attention_of(layers);
     const auto loaded = [&] {
         try {
             return loader().load(wanted, *out, run);

@@ -48,7 +48,8 @@ void size_engine(config::EngineConfig& c, const std::vector<Case>& cases) {
         const uint32_t length = one.prompt + one.output;
         e.max_model_len = std::max(e.max_model_len, length);
         e.max_num_seqs = std::max(e.max_num_seqs, one.batch);
-        const uint32_t prompts = one.batch == 1 ? 0 : std::min(one.prompt * one.batch, kMaxStepTokens);
+        const uint64_t all = uint64_t{one.prompt} * one.batch;
+        const uint32_t prompts = one.batch == 1 ? 0 : static_cast<uint32_t>(std::min<uint64_t>(all, kMaxStepTokens));
         e.max_num_batched_tokens =
             std::max({e.max_num_batched_tokens, std::min(one.prompt, chunk), prompts, one.batch});
         e.num_blocks = std::max(e.num_blocks, one.batch * ((length + e.block_size - 1) / e.block_size + 1));
@@ -100,16 +101,35 @@ struct Work { // of one forward pass
     double bytes, flop;
 };
 
-// `tokens` in all, of which `rows` give logits; each sees `context` tokens on average, and each of `sequences` reads
-// its KV once. Of all ranks that share the cores whose limits were measured; a simulated device is that of one.
-Work work_of(const engine::EngineFacts& f, double tokens, double rows, double context, double sequences,
-             double longest) {
+struct NewTokens { // of a sequence in one pass
+    double before, count; // tokens whose KV is there before
+
+    // Keys that they see, added up; a token sees itself and at most the window's tokens. 0: all.
+    double keys_seen(double window) const {
+        const double all = window > 0 ? std::clamp(window - before, 0.0, count) : count; // those that see all
+        return all * (before + (all + 1) / 2) + (count - all) * window;
+    }
+    // Keys that any of them sees.
+    double keys_read(double window) const {
+        const double all = before + count;
+        return window > 0 ? std::min(all, window + count - 1) : all;
+    }
+};
+
+// `sequences` equal ones, with `rows` that give logits in all; each reads its KV once. Of all ranks that share the
+// cores whose limits were measured; a simulated device is that of one.
+Work work_of(const engine::EngineFacts& f, double sequences, const NewTokens& tokens, double rows) {
     const runner::ModelWork& w = f.model.work;
-    const double kv_bytes = static_cast<double>(f.kv.page_bytes * f.kv.groups) / f.kv.block_size;
+    const double all = sequences * tokens.count;
     const double ranks = f.device_computes ? parallel::ranks_on_these_cores(f.tensor_parallel_size) : 1;
-    return {ranks * (w.bytes_of_pass(tokens) + sequences * longest * kv_bytes),
-            ranks * (2 * (tokens * w.params_of_token() + rows * static_cast<double>(w.head_params)) +
-                     tokens * context * static_cast<double>(w.attention_flop))};
+    double keys_read = 0, attention_flop = 0;
+    for (const uint32_t window : f.kv.windows) keys_read += tokens.keys_read(window);
+    for (const runner::AttentionWork& a : w.attention)
+        attention_flop += tokens.keys_seen(a.window) * static_cast<double>(a.flop);
+    const double kv_bytes = keys_read * static_cast<double>(f.kv.page_bytes) / f.kv.block_size;
+    return {ranks * (w.bytes_of_pass(all) + sequences * kv_bytes),
+            ranks * (2 * (all * w.params_of_token() + rows * static_cast<double>(w.head_params)) +
+                     sequences * attention_flop)};
 }
 
 // Of passes after one another, each of which takes what the slower limit allows it.
@@ -133,7 +153,7 @@ std::vector<Work> work_of_prefill(const engine::EngineFacts& f, const std::vecto
     double before = 0;
     for (size_t i = 0; i < steps.size(); ++i) {
         const double tokens = steps[i];
-        out.push_back(work_of(f, tokens, i + 1 == steps.size(), before + (tokens + 1) / 2, 1, before + tokens));
+        out.push_back(work_of(f, 1, {before, tokens}, i + 1 == steps.size()));
         before += tokens;
     }
     return out;
@@ -223,7 +243,7 @@ Result<ModelBench> bench_model(config::EngineConfig config, const host::Registry
     for (CaseResult& c : out.cases) {
         const double context = c.asked.prompt + c.asked.output / 2.0, batch = c.asked.batch;
         set_limit(c.prefill, work_of_prefill(out.facts, c.prefill_steps), machine, matmul);
-        set_limit(c.decode, {work_of(out.facts, batch, batch, context, batch, context)}, machine, matmul);
+        set_limit(c.decode, {work_of(out.facts, batch, {context - 1, 1}, batch)}, machine, matmul);
     }
     return out;
 }

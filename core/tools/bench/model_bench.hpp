@@ -28,7 +28,7 @@ struct CaseResult {
     Case asked;
     Speed prefill;             // of one prompt, in all its steps
     std::vector<uint32_t> prefill_steps; // tokens of each
-    Speed decode;              // of the batch, at the middle of its output; tokens 0: output is too short
+    Speed decode;              // of the batch, at the middle of its output; tokens 0: no step decoded all of it
     double overhead_seconds;   // a decode step outside of the model's forward pass and the sampler, median; of steps
                                // that come in turn: a host that works while the device does costs nothing
     double replayed = 0, in_flight = 0; // shares of the decode steps: by a graph; with the one before not yet back

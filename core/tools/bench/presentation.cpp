@@ -16,6 +16,13 @@ std::string row(const std::string& what, const Speed& s) {
     return printed("%-34s %10.1f %10.3f\n", what.c_str(), s.tokens_per_second(), s.step_seconds * 1e3);
 }
 
+constexpr const char* kNeverAtOnce = "no step decoded all its requests at once, as the first ended before the last "
+                                     "prompt was computed (a longer --output gives it one)";
+
+std::string of_case(const Case& c) {
+    return "batch " + std::to_string(c.batch) + ", prompt " + std::to_string(c.prompt);
+}
+
 json json_of(const Speed& s) {
     return {{"tokens_per_second", s.tokens_per_second()},
             {"step_seconds", s.step_seconds},
@@ -55,7 +62,10 @@ std::string table_of(const ModelBench& bench) {
                        c.decode);
     }
     for (const CaseResult& c : bench.cases) {
-        if (c.decode.tokens == 0) continue;
+        if (c.decode.tokens == 0) {
+            if (c.asked.output > 1) out += "note: no decode row for " + of_case(c.asked) + ": " + kNeverAtOnce + "\n";
+            continue;
+        }
         if (c.replayed > 0 || c.in_flight > 0) {
             out += printed("decode steps, batch %u: %.0f %% by a graph, %.0f %% in flight\n", c.asked.batch,
                            100 * c.replayed, 100 * c.in_flight);

@@ -1,5 +1,5 @@
 // What a bench reports, never how fast anything was.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 
@@ -80,7 +80,7 @@ TEST(BenchModel, MeasuresEachCaseBesideItsLimit) {
     const runner::ModelWork& work = bench->facts.model.work;
     EXPECT_EQ(work.linear_params, 2u * (64 * 64 + 2 * 64 * 32 + 64 * 64 + 3 * 64 * 96));
     EXPECT_EQ(work.head_params, 64u * 300);
-    EXPECT_EQ(work.attention_flop, 2u * 4 * 4 * 16);
+    EXPECT_EQ(work.attention, (std::vector<runner::AttentionWork>{{0, 2u * 4 * 4 * 16}}));
     EXPECT_EQ(said.back(), "measuring the machine again");
     const auto tree = nlohmann::json::parse(json_of(*bench));
     EXPECT_EQ(tree["cases"][1]["batch"], 4);
@@ -108,6 +108,52 @@ TEST(BenchModel, SaysHowManyStepsAGraphReplayedAndHowManyWereInFlight) {
     EXPECT_EQ(served->cases[0].in_flight, 1);
     EXPECT_TRUE(nlohmann::json::parse(json_of(*served))["cases"][0]["step_overhead_seconds"].is_null());
     EXPECT_EQ(table_of(*served).find("step outside"), std::string::npos);
+}
+
+// Of three layers, each in pages of its own, two see 16 tokens. A key takes 256 FLOP; 50 are before the last token.
+TEST(BenchModel, CountsOnlyWhatWindowsSee) {
+    double key_bytes = 0;
+    const auto limits = [&](const char* read, const char* multiply, const char* window) {
+        config::EngineConfig c = engine::testing::tiny_model();
+        c.device = {"sim", {{"memory_read", read}, {"matmul_bf16", multiply}, {"matmul_f32", multiply},
+                            {"memory_bytes", "1000000000"}, {"activation_dtype", "f32"}}};
+        c.model.shape["architectures.0"] = "Gemma2ForCausalLM";
+        c.model.shape["head_dim"] = "16";
+        c.model.shape["num_hidden_layers"] = "3";
+        c.model.shape["sliding_window"] = window;
+        c.engine.max_num_batched_tokens = 20;
+        const auto bench = bench_model(c, engine::testing::registry(), {{4, 48, 6}}, 1, [](const auto&) {});
+        EXPECT_TRUE(bench) << bench.error();
+        EXPECT_THAT(bench->facts.kv.windows, ::testing::UnorderedElementsAre(std::stoi(window), std::stoi(window), 0));
+        key_bytes = static_cast<double>(bench->facts.kv.page_bytes) / 8;
+        return bench->cases[0];
+    };
+    {
+        const CaseResult all = limits("1e6", "1e15", "400"), windowed = limits("1e6", "1e15", "16");
+        EXPECT_EQ(windowed.prefill_steps, (std::vector<uint32_t>{20, 20, 8}));
+        EXPECT_NEAR((all.decode.limit_seconds - windowed.decode.limit_seconds) * 1e6, 4 * 2 * key_bytes * (51 - 16), 1);
+        const double not_read = (40 - 35) + (48 - 23); // in the second and third step of the prompt
+        EXPECT_NEAR((all.prefill.limit_seconds - windowed.prefill.limit_seconds) * 1e6, 2 * key_bytes * not_read, 1);
+    }
+    const CaseResult all = limits("1e15", "1e6", "400"), windowed = limits("1e15", "1e6", "16");
+    EXPECT_NEAR((all.decode.limit_seconds - windowed.decode.limit_seconds) * 1e6, 4 * 2 * 256.0 * (51 - 16), 1);
+    double not_seen = 0; // by tokens 17 to 48
+    for (int seen = 17; seen <= 48; ++seen) not_seen += seen - 16;
+    EXPECT_NEAR((all.prefill.limit_seconds - windowed.prefill.limit_seconds) * 1e6, 2 * 256 * not_seen, 1);
+}
+
+TEST(BenchModel, SaysWhyThereIsNoDecodeRow) {
+    const auto run = [](uint32_t output) {
+        config::EngineConfig c = engine::testing::tiny_model();
+        c.device = {"sim", {{"memory_read", "1e12"}, {"matmul_bf16", "1e14"}, {"matmul_f32", "1e13"},
+                            {"memory_bytes", "1000000000"}}};
+        const auto bench = bench_model(c, engine::testing::registry(), {{40, 500, output}}, 1, [](const auto&) {});
+        EXPECT_TRUE(bench) << bench.error();
+        return bench ? table_of(*bench) : "";
+    };
+    const char* const note = "note: no decode row for batch 40, prompt 500: no step decoded all its requests at once";
+    EXPECT_NE(run(2).find(note), std::string::npos) << run(2);
+    EXPECT_EQ(run(1).find(note), std::string::npos) << "there is nothing to decode";
 }
 
 TEST(BenchSpec, WarmsUpAndTakesTurns) {

@@ -62,12 +62,15 @@ TEST_F(DeviceWeightsTest, CountWhatATokenMultipliesBy) {
     model().specs.push_back(spec(4, {part("expert", 8)}));
     model().specs.back().share = 0.25;
     DeviceWeights weights(device_.opened, nullptr);
-    ASSERT_TRUE(weights.load(wanted(), {&layer_, 1}));
+    std::vector<pb_kv_spec> layers(4, layer_);
+    layers[1].sliding_window = layers[2].sliding_window = 16;
+    layers[3].heads = layers[3].kv_heads = layers[3].head_dim = 0; // a recurrent one
+    ASSERT_TRUE(weights.load(wanted(), layers));
     const ModelWork& work = weights.in_use().work;
     EXPECT_EQ(work.head_params, kVocabulary * 4u);
     EXPECT_EQ(work.linear_params, 8u * 4);
     EXPECT_EQ(work.params_of_token(), 8 * 4 + 0.25 * 8 * 4);
-    EXPECT_EQ(work.attention_flop, 4u * 2 * 8);
+    EXPECT_EQ(work.attention, (std::vector<AttentionWork>{{0, 4u * 2 * 8}, {16, 2 * 4u * 2 * 8}}));
     EXPECT_EQ(weights.in_use().bytes, 4u * 100);
     EXPECT_EQ(weights.in_use().form, "float32");
 }
