@@ -17,6 +17,7 @@ namespace patchbay::weights {
 // config.json with nested keys joined by '.', arrays as key.0, key.1; scalars as JSON text, strings without quotes;
 // what is empty as "[]" or "{}".
 using FlatConfig = std::map<std::string, std::string>;
+inline constexpr size_t kMaxConfigKeys = 65'536; // of a file; models look for each of theirs among all
 // Any JSON object of a model's folder, flattened in this way (generation_config.json, say).
 Result<FlatConfig> read_json_flat(const std::filesystem::path& file);
 // text: the JSON itself; where: its name, for errors.

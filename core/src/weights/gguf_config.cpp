@@ -219,7 +219,10 @@ class ConfigOf {
 
 Result<FlatConfig> gguf_config(const Gguf& file) {
     PB_TRY(const std::string architecture, gguf_architecture(file));
-    return ConfigOf(file, architecture).read();
+    PB_TRY(FlatConfig out, ConfigOf(file, architecture).read());
+    if (out.size() > kMaxConfigKeys)
+        return invalid(file.where + " has more than " + std::to_string(kMaxConfigKeys) + " values of a configuration");
+    return out;
 }
 
 }  // namespace patchbay::weights

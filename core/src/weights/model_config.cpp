@@ -16,6 +16,7 @@ constexpr JsonLimits kConfigLimits{.bytes = 16 << 20, .depth = 32};
 class Flattener final : public nlohmann::json_sax<nlohmann::json> {
   public:
     FlatConfig take() { return std::move(out_); }
+    bool is_full() const { return out_.size() == kMaxConfigKeys; }
 
     bool null() override { return put("null"); }
     bool boolean(bool value) override { return put(value ? "true" : "false"); }
@@ -49,8 +50,7 @@ class Flattener final : public nlohmann::json_sax<nlohmann::json> {
     bool close(const char* if_empty) {
         const Level done = std::move(open_.back());
         open_.pop_back();
-        if (done.items == 0 && !open_.empty()) out_[done.prefix] = if_empty;
-        return true;
+        return done.items > 0 || open_.empty() || set(done.prefix, if_empty);
     }
     std::string next_key() { // of the value that comes now
         if (open_.empty()) return "";
@@ -59,8 +59,10 @@ class Flattener final : public nlohmann::json_sax<nlohmann::json> {
         in.items += 1;
         return in.prefix.empty() ? name : in.prefix + "." + name;
     }
-    bool put(std::string text) {
-        out_[next_key()] = std::move(text);
+    bool put(std::string text) { return set(next_key(), std::move(text)); }
+    bool set(const std::string& key, std::string text) {
+        if (is_full() && !out_.contains(key)) return false; // and nothing more is read
+        out_[key] = std::move(text);
         return true;
     }
 
@@ -84,7 +86,8 @@ Result<FlatConfig> flatten_json(std::string_view text, const std::string& where)
     const EmptiesJson empties(value);
     if (!value.is_object()) return invalid(where + " is not a JSON object");
     Flattener flattener;
-    nlohmann::json::sax_parse(text, &flattener); // known to be good
+    if (!nlohmann::json::sax_parse(text, &flattener)) // of JSON that is known to be good
+        return invalid(where + " has more than " + std::to_string(kMaxConfigKeys) + " values");
     return flattener.take();
 }
 

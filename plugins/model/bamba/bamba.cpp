@@ -156,8 +156,8 @@ class Bamba : public patchbay::ListedWeights {
 
     void read_layers(const patchbay::ModelConfig& config) {
         layers_.resize(s_.layers);
-        for (uint32_t i = 0; config.find("attn_layer_indices." + std::to_string(i)); ++i)
-            layers_[config.integer("attn_layer_indices." + std::to_string(i), 0, s_.layers - 1)].attends = true;
+        for (const uint32_t i : patchbay::listed_layers(config, "attn_layer_indices", s_.layers))
+            layers_[i].attends = true;
     }
 
     ScanWeights list_scan(const patchbay::ModelConfig& config, const std::string& name) {

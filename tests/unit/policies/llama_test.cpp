@@ -132,6 +132,25 @@ TEST(Llama, YarnKeepsFastPairsAndStretchesSlowOnes) {
     for (size_t i = 7; i < 16; ++i) EXPECT_FLOAT_EQ(yarn[i], plain[i] / 4) << i;
 }
 
+TEST(Llama, YarnAndLinearReachTheirFactorTimesTheRangeThatTheyScale) {
+    const auto positions = [](const std::string& type, Config more) {
+        more["rope_scaling.rope_type"] = type;
+        const Loaded l = load(more);
+        EXPECT_EQ(l.error, "");
+        return l.facts.max_position;
+    };
+    EXPECT_EQ(positions("yarn", {{"rope_scaling.factor", "4.0"}}), 1024u) << "max_position_embeddings is the range";
+    EXPECT_EQ(positions("yarn", {{"rope_scaling.factor", "4.0"}, {"original_max_position_embeddings", "128"}}), 512u);
+    EXPECT_EQ(positions("yarn", {{"rope_scaling.factor", "4.0"}, {"original_max_position_embeddings", "64"}}), 256u);
+    EXPECT_EQ(positions("yarn", {{"rope_scaling.factor", "2.0"}, {"original_max_position_embeddings", "64"}}), 256u)
+        << "no less than max_position_embeddings";
+    EXPECT_EQ(positions("yarn", {{"rope_scaling.factor", "null"}, {"original_max_position_embeddings", "64"}}), 256u)
+        << "the factor comes of both";
+    EXPECT_EQ(positions("linear", {{"rope_scaling.factor", "3.0"}}), 768u);
+    EXPECT_EQ(positions("llama3", {{"rope_scaling.factor", "8.0"}, {"rope_scaling.low_freq_factor", "1.0"},
+                                   {"rope_scaling.high_freq_factor", "4.0"}}), 256u);
+}
+
 TEST(Llama, LongropeIsServedWithinTheOriginalRange) {
     Config config = {{"rope_scaling.rope_type", "longrope"}, {"original_max_position_embeddings", "64"}};
     EXPECT_EQ(load(config).error, "config.json has no 'rope_scaling.short_factor'");
@@ -144,7 +163,11 @@ TEST(Llama, LongropeIsServedWithinTheOriginalRange) {
     for (size_t i = 0; i < 8; ++i)
         EXPECT_FLOAT_EQ(f[i], static_cast<float>(std::pow(10000.0, -2.0 * static_cast<double>(i) / 16) /
                                                  (1.0 + static_cast<double>(i))));
-    config.erase("rope_scaling.short_factor.7");
+    for (int i = 8; i < 512; ++i) config["rope_scaling.short_factor." + std::to_string(i)] = "1.0";
+    EXPECT_EQ(load(config).error, "short_factor or long_factor has 512 values, expected 8");
+    config["rope_scaling.short_factor.512"] = "1.0";
+    EXPECT_EQ(load(config).error, "rope_scaling.short_factor has more than 512 values");
+    for (int i = 7; i <= 512; ++i) config.erase("rope_scaling.short_factor." + std::to_string(i));
     EXPECT_EQ(load(config).error, "short_factor or long_factor has 7 values, expected 8");
 }
 

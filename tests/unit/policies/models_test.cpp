@@ -44,6 +44,10 @@ TEST(Models, RefuseWhatTheyDoNotDoByKeyAndValue) {
               "num_local_experts is 0, expected 1 to 4096");
     EXPECT_EQ(error("qwen3_moe", "Qwen3MoeForCausalLM", {{"mlp_only_layers.0", "6"}}),
               "mlp_only_layers.0 is 6, expected 0 to 5");
+    Config twice;
+    for (int i = 0; i < 7; ++i) twice["mlp_only_layers." + std::to_string(i)] = "0";
+    EXPECT_EQ(error("qwen3_moe", "Qwen3MoeForCausalLM", twice),
+              "mlp_only_layers has more values than there are layers, 6");
     EXPECT_EQ(error("bamba", bamba, {{"mamba_n_heads", "7"}}),
               "mamba_n_heads does not divide mamba_expand · hidden_size");
     EXPECT_EQ(error("bamba", bamba, {{"mamba_n_heads", "8"}, {"mamba_d_head", "32"}}),

@@ -269,6 +269,18 @@ TEST(SingleValue, refuses_another_shape_by_key) {
     EXPECT_EQ(single_value(config, "e.0").error(), "e is an empty map, expected a list");
 }
 
+TEST_F(ModelConfigFolder, has_a_bounded_number_of_values) {
+    const auto list = [&](size_t values) {
+        std::string text = "{\"a\": [0";
+        for (size_t i = 1; i < values; ++i) text += ",0";
+        write("config.json", text + "]}");
+        return read_model_config(folder);
+    };
+    ASSERT_TRUE(list(kMaxConfigKeys)) << list(kMaxConfigKeys).error();
+    EXPECT_EQ(list(kMaxConfigKeys)->size(), kMaxConfigKeys);
+    EXPECT_THAT(list(kMaxConfigKeys + 1).error(), HasSubstr("config.json has more than 65536 values"));
+}
+
 TEST_F(ModelConfigFolder, says_where_it_is_missing_or_broken) {
     EXPECT_THAT(read_model_config(folder).error(), HasSubstr("no config.json in"));
     EXPECT_THAT(read_model_config(folder / "none").error(), HasSubstr("no model folder"));

@@ -3,6 +3,7 @@
 // no row are warned about. For model plugins; docs/config-keys.md shows the tables.
 #pragma once
 #include <algorithm>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -169,7 +170,8 @@ inline bool check_key(const ConfigKey& row, std::string_view name, std::string_v
 
 // Holds config.json to the tables: throws for a value that the model does not compute, warns of keys that are in none.
 inline void check_keys(const ModelConfig& config, std::span<const config_keys::Keys> tables) {
-    std::vector<std::string> unknown, noted;
+    std::vector<std::string> unknown;
+    std::set<std::string_view> unknown_roots, noted_roots;
     for (uint32_t i = 0; i < config.raw.count; ++i) {
         const std::string_view name = view(config.raw.items[i].key), value = view(config.raw.items[i].value);
         const std::string_view root = name.substr(0, name.find('.'));
@@ -178,11 +180,10 @@ inline void check_keys(const ModelConfig& config, std::span<const config_keys::K
         for (const auto& table : tables)
             for (const config_keys::ConfigKey& key : table)
                 if (key.name == root && !row) row = &key; // the first one
-        std::vector<std::string>& said = row ? noted : unknown;
         if (row && !detail::check_key(*row, name, value)) continue;
-        if (std::find(said.begin(), said.end(), root) != said.end()) continue;
-        said.emplace_back(root);
-        if (row) config.warn(detail::cut(name) + " is not read (" + std::string(row->note) + ")");
+        if (!(row ? noted_roots : unknown_roots).insert(root).second) continue;
+        if (!row) unknown.emplace_back(root);
+        else config.warn(detail::cut(name) + " is not read (" + std::string(row->note) + ")");
     }
     if (unknown.empty()) return;
     std::string all;

@@ -49,6 +49,17 @@ inline void check_deals(std::initializer_list<Dealt> all, uint32_t ranks) {
     }
 }
 
+// The layers that a list names.
+inline std::vector<uint32_t> listed_layers(const ModelConfig& config, const std::string& key, uint32_t layers) {
+    std::vector<uint32_t> out;
+    for (std::string item; config.find(item = key + "." + std::to_string(out.size()));) {
+        if (out.size() == layers)
+            throw Error(PB_INVALID, key + " has more values than there are layers, " + std::to_string(layers));
+        out.push_back(config.integer(item, 0, layers - 1));
+    }
+    return out;
+}
+
 struct DecoderDefaults { // of an architecture, for a config.json without
     uint32_t head_dim = 0; // 0: hidden / heads
     uint32_t positions = 2048;

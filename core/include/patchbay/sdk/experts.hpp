@@ -36,9 +36,7 @@ inline std::vector<bool> dense_layers(const ModelConfig& config, uint32_t layers
     const uint32_t step = config.integer("decoder_sparse_step", 1, 1024, 1);
     std::vector<bool> out;
     for (uint32_t i = 0; i < layers; ++i) out.push_back((i + 1) % step != 0);
-    std::string key;
-    for (uint32_t n = 0; config.find(key = "mlp_only_layers." + std::to_string(n)); ++n)
-        out[config.integer(key, 0, layers - 1)] = true;
+    for (const uint32_t i : listed_layers(config, "mlp_only_layers", layers)) out[i] = true;
     return out;
 }
 

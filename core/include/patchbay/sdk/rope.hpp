@@ -65,8 +65,12 @@ inline void read_longrope(const ModelConfig& config, const std::string& group, d
     const double usual = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(r.original_positions));
     r.cos_scale = static_cast<float>(
         in_range(config.get<double>(group + "attention_factor", usual), 1e-3, 1e3, group + "attention_factor"));
-    for (std::string item; config.find(item = factors + "." + std::to_string(r.pair_factor.size()));)
+    constexpr size_t kMaxPairs = 512; // of the largest head
+    for (std::string item; config.find(item = factors + "." + std::to_string(r.pair_factor.size()));) {
+        if (r.pair_factor.size() == kMaxPairs)
+            throw Error(PB_INVALID, factors + " has more than " + std::to_string(kMaxPairs) + " values");
         r.pair_factor.push_back(in_range(config.require<double>(item), 1e-3, 1e6, item));
+    }
     if (r.pair_factor.empty()) throw Error(PB_INVALID, "config.json has no '" + factors + "'");
 }
 
