@@ -130,7 +130,9 @@ class Gemma : public patchbay::ListedWeights {
     }
 
     patchbay::Rotary rope(const patchbay::ModelConfig& config, const patchbay::RopeKeys& keys) {
-        return patchbay::Rotary::list(weights, s_, patchbay::rope_settings(config, keys), s_.head_dim);
+        patchbay::RopeSettings settings = patchbay::rope_settings(config, keys);
+        if (generation_ == 3) settings.reach = 0; // its max_position_embeddings is already what the scaling reaches
+        return patchbay::Rotary::list(weights, s_, settings, s_.head_dim);
     }
 
     uint32_t norm(const std::string& name) { return weights.vector(s_.hidden, name + ".weight", 1); }

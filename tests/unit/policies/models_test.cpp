@@ -167,6 +167,8 @@ TEST(Models, AMistralThatDoesNotSayHasAWindow) {
 }
 
 TEST(Models, GemmaAlternatesLocalAndGlobalLayers) {
+    const Config scaled = {{"rope_scaling.rope_type", "linear"}, {"rope_scaling.factor", "8.0"}};
+    EXPECT_EQ(load("gemma", "Gemma3ForCausalLM", scaled).facts.max_position, 256u) << "of the scaled positions";
     Loaded two = load("gemma", "Gemma2ForCausalLM", {{"sliding_window", "32"}});
     Loaded three = load("gemma", "Gemma3ForCausalLM", {{"sliding_window", "32"}});
     Loaded one = load("gemma", "GemmaForCausalLM", {});

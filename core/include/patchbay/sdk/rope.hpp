@@ -25,7 +25,8 @@ struct RopeSettings {
     double length = 0;                                // dynamic: of the sequence that the frequencies are for
     float cos_scale = 1;                              // what rope() multiplies cos and sin by
     uint32_t max_positions = UINT32_MAX;             // for which the frequencies hold
-    uint32_t reach = 0; // of a model whose max_position_embeddings is where scaling begins: how far; 0: not so
+    // How far the scaling reaches, which may be further than max_position_embeddings; 0: no further.
+    uint32_t reach = 0;
     double turned = 1;                                // part of a head
 };
 
@@ -74,11 +75,16 @@ inline void read_longrope(const ModelConfig& config, const std::string& group, d
     if (r.pair_factor.empty()) throw Error(PB_INVALID, "config.json has no '" + factors + "'");
 }
 
+// How far a scaling by r.factor reaches that begins at so many positions.
+inline void reach_from(double positions, RopeSettings& r) {
+    r.reach = static_cast<uint32_t>(std::min(positions * r.factor, 1e9));
+}
+
 // The base grows with the length of the longest sequence past the original range, likewise.
 inline void read_dynamic(const ModelConfig& config, const std::string& group, RopeSettings& r) {
     r.factor = in_range(config.require<double>(group + "factor"), 1, 1e6, group + "factor");
     r.length = std::max<double>(r.original_positions, config.raw.max_length);
-    r.reach = static_cast<uint32_t>(std::min(r.original_positions * r.factor, 1e9));
+    reach_from(r.original_positions, r);
     const bool is_long = config.raw.max_length > r.original_positions;
     r.max_positions = is_long ? r.reach : static_cast<uint32_t>(r.original_positions);
 }
@@ -196,7 +202,11 @@ inline RopeSettings rope_settings(const ModelConfig& config, const RopeKeys& key
     const bool by_lengths = r.scaling == RopeScaling::kYarn && config.is_null(group + "factor");
     r.factor = by_lengths ? positions / r.original_positions : config.require<double>(group + "factor");
     detail::in_range(r.factor, 1, 1e6, group + "factor");
-    if (r.scaling == RopeScaling::kYarn) detail::read_yarn(config, group, r);
+    if (r.scaling == RopeScaling::kLinear) detail::reach_from(positions, r);
+    if (r.scaling == RopeScaling::kYarn) {
+        detail::read_yarn(config, group, r);
+        detail::reach_from(r.original_positions, r);
+    }
     if (r.scaling == RopeScaling::kLlama3) detail::read_llama3(config, group, r);
     return r;
 }
