@@ -144,6 +144,22 @@ struct PlansATokenTooMany {
     }
 };
 
+struct PlansWhatIsInFlight {
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        Tampered again(in);
+        for (pb_sequence& s : again.running) s.in_flight = 0;
+        return plan_well(again.in, out);
+    }
+};
+
+struct IgnoresTheThreshold {
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        Tampered free(in);
+        free.in.long_prefill_token_threshold = 0;
+        return plan_well(free.in, out);
+    }
+};
+
 struct SplitsWhatMayNotBeSplit {
     pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
         Tampered free(in);
@@ -293,7 +309,8 @@ PATCHBAY_PLUGIN(
     wrong<WritesPastItsBuffer>("writes_past_its_buffer"),
     wrong<WritesIntoWhatIsReserved>("writes_into_what_is_reserved"), wrong<PlansAStranger>("plans_a_stranger"),
     wrong<PlansTwice>("plans_twice"), wrong<Overspends>("overspends"), wrong<SeatsOneTooMany>("seats_one_too_many"),
-    wrong<PlansATokenTooMany>("plans_a_token_too_many"), wrong<SplitsWhatMayNotBeSplit>("splits_what_may_not_be_split"),
+    wrong<PlansATokenTooMany>("plans_a_token_too_many"), wrong<PlansWhatIsInFlight>("plans_what_is_in_flight"),
+    wrong<IgnoresTheThreshold>("ignores_the_threshold"), wrong<SplitsWhatMayNotBeSplit>("splits_what_may_not_be_split"),
     wrong<PreemptsWhoWaits>("preempts_who_waits"), wrong<TrustsItsOwnSizeof>("trusts_its_own_sizeof"),
     wrong<DependsOnWhichObjectItIs>("depends_on_which_object_it_is"), wrong<StarvesLongPrompts>("starves_long_prompts"),
     wrong<KeepsTheView>("keeps_the_view"), wrong<FailsOnceConfigured>("fails_once_configured"),

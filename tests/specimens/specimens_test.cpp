@@ -79,6 +79,8 @@ const std::vector<Wrong> kComponents = {
       {"overspends", "scheduler.budget"},
       {"seats_one_too_many", "scheduler.seats"},
       {"plans_a_token_too_many", "scheduler.tokens"},
+      {"plans_what_is_in_flight", "scheduler.tokens"},
+      {"ignores_the_threshold", "scheduler.threshold"},
       {"splits_what_may_not_be_split", "scheduler.chunking"},
       {"preempts_who_waits", "scheduler.preemptions"},
       {"trusts_its_own_sizeof", "scheduler.stride"},

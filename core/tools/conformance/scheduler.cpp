@@ -83,7 +83,8 @@ Outcome tokens(Subject& subject) {
             if (i.tokens == 0) return "it plans no tokens for sequence " + std::to_string(i.id);
             if (s && i.tokens > remaining(*s))
                 return "it plans " + std::to_string(i.tokens) + " tokens for sequence " + std::to_string(i.id) +
-                       ", which needs " + std::to_string(remaining(*s));
+                       ", which needs " + std::to_string(remaining(*s)) +
+                       (s->in_flight > 0 ? " beside the " + std::to_string(s->in_flight) + " in flight" : "");
         }
         return std::string();
     });
@@ -99,6 +100,20 @@ Outcome chunking(Subject& subject) {
             if (!may_split && i.tokens < whole)
                 return "it plans " + std::to_string(i.tokens) + " of " + std::to_string(whole) +
                        " tokens of sequence " + std::to_string(i.id) + ", which may not be split";
+        }
+        return std::string();
+    });
+}
+
+Outcome threshold(Subject& subject) {
+    return judge(subject, [](const View& v, const Planned& p) {
+        const uint32_t limit = v.in.long_prefill_token_threshold;
+        for (const pb_plan_item& i : p.items) {
+            const pb_sequence* s = v.find(i.id);
+            if (limit == 0 || !s || i.tokens <= limit || decoding(*s) || s->flags & PB_SEQ_NO_CHUNK) continue;
+            if (s->output_tokens > 0 || !(v.in.flags & PB_STEP_CHUNKED_PREFILL)) continue; // recomputed; kept whole
+            return "it plans " + std::to_string(i.tokens) + " prompt tokens of sequence " + std::to_string(i.id) +
+                   ", more than long_prefill_token_threshold, which is " + std::to_string(limit);
         }
         return std::string();
     });
@@ -197,8 +212,9 @@ constexpr Check kChecks[] = {
     {"scheduler.unique", "plans a sequence once", unique},
     {"scheduler.budget", "plans at most max_num_batched_tokens", budget},
     {"scheduler.seats", "lets at most max_num_seqs run", seats},
-    {"scheduler.tokens", "plans at least one token, and none that is not needed", tokens},
+    {"scheduler.tokens", "plans at least one token, and none that is not needed or is in flight", tokens},
     {"scheduler.chunking", "splits no prompt that may not be split", chunking},
+    {"scheduler.threshold", "plans no more of a prompt than long_prefill_token_threshold", threshold},
     {"scheduler.preemptions", "preempts what runs, once, and does not plan it", preemptions},
     {"scheduler.stride", "steps from record to record by sequence_stride", stride},
     {"scheduler.deterministic", "plans the same for the same view and history", deterministic},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace patchbay::conformance {
 namespace {
@@ -13,11 +14,10 @@ uint32_t pages(uint32_t tokens, uint32_t block_size) { return (tokens + block_si
 
 void place_in_pages(pb_sequence& s, uint32_t block_size, const std::vector<uint32_t>& windows = {0},
                     uint32_t state_pages = 0) {
-    const uint32_t blocks = pages(s.computed_tokens, block_size);
-    s.pages = s.computed_tokens > 0 ? state_pages : 0;
-    for (const uint32_t w : windows)
-        s.pages += blocks - (w > 0 && s.computed_tokens >= w ? (s.computed_tokens + 1 - w) / block_size : 0);
-    s.tokens_until_next_page = blocks * block_size - s.computed_tokens;
+    const uint32_t tokens = s.computed_tokens + s.in_flight, blocks = pages(tokens, block_size);
+    s.pages = tokens > 0 ? state_pages : 0;
+    for (const uint32_t w : windows) s.pages += blocks - (w > 0 && tokens >= w ? (tokens + 1 - w) / block_size : 0);
+    s.tokens_until_next_page = blocks * block_size - tokens;
     s.pages_freed_if_preempted = s.pages;
 }
 
@@ -33,6 +33,14 @@ pb_sequence random_sequence(Noise& noise, uint64_t id, uint64_t now_us) {
     if (noise.one_in(8)) s.deadline_us = now_us + noise.below(1'000'000);
     if (noise.one_in(2)) s.expected_output_tokens = noise.between(1, 64); // which may be wrong
     return s;
+}
+
+// A step is on the device: some of the tokens that were computed are of that step. Its last token is not counted yet.
+void put_in_flight(pb_sequence& s, Noise& noise) {
+    if (s.computed_tokens == 0 || s.draft_tokens > 0 || noise.one_in(4)) return;
+    s.in_flight = s.output_tokens > 1 ? 1 : noise.between(1, s.computed_tokens);
+    s.computed_tokens -= s.in_flight;
+    if (s.output_tokens == s.max_tokens) s.output_tokens -= 1;
 }
 
 // Records as a newer host lays them out: longer, the rest filled with what means nothing to the plugin.
@@ -73,7 +81,7 @@ namespace {
 std::vector<View> random_views() {
     std::vector<View> out;
     for (uint32_t i = 0; i < 96; ++i) {
-        Noise noise(1000 + i);
+        Noise noise(1000 + i), in_flight(2000 + i);
         View v;
         v.in.step = i;
         v.in.now_us = 5'000'000 + i;
@@ -98,6 +106,7 @@ std::vector<View> random_views() {
             } else {
                 s.computed_tokens = noise.below(s.prompt_tokens);
             }
+            if (i % 3 == 2) put_in_flight(s, in_flight);
             place_in_pages(s, v.in.block_size);
             used += s.pages;
             v.running.push_back(s);
@@ -238,6 +247,7 @@ std::vector<LoopCase> loop_cases() {
         {"a token a step", 5, 20, 6, 1, 4, 64, 1, true, 0},
         {"groups", 16, 90, 40, 128, 8, 36, 16, true, 0, {0, 0, 0}},
         {"windows and states", 16, 200, 40, 256, 8, 26, 16, true, 0, {0, 16, 20}, 2}, // one fits, in parts
+        {"a step in flight", 24, 90, 40, 64, 8, 24, 16, true, 0, {0}, 0, true},
     };
 }
 
@@ -282,11 +292,11 @@ struct Loop {
 
     void preempt(uint64_t id) {
         const auto at = std::find_if(running.begin(), running.end(), [&](auto& s) { return s.id == id; });
-        if (at == running.end()) return;
+        if (at == running.end() || makes_its_last(*at)) return;
         pb_sequence s = *at;
         running.erase(at);
         used -= s.pages;
-        s.computed_tokens = 0;
+        s.computed_tokens = s.in_flight = 0;
         s.preemptions += 1;
         s.flags |= PB_SEQ_PREEMPTED;
         place_in_pages(s, l.block_size, l.windows, l.state_pages);
@@ -295,9 +305,13 @@ struct Loop {
 
     // Pages that n more tokens of s take before what their windows pass comes free.
     uint32_t taken_by(const pb_sequence& s, uint32_t n) const {
-        const uint32_t blocks = pages(s.computed_tokens + n, l.block_size) - pages(s.computed_tokens, l.block_size);
-        return blocks * static_cast<uint32_t>(l.windows.size()) + (s.computed_tokens == 0 ? l.state_pages : 0);
+        const uint32_t before = s.computed_tokens + s.in_flight;
+        const uint32_t blocks = pages(before + n, l.block_size) - pages(before, l.block_size);
+        return blocks * static_cast<uint32_t>(l.windows.size()) + (before == 0 ? l.state_pages : 0);
     }
+
+    // In a step in flight: it ends as that comes back.
+    static bool makes_its_last(const pb_sequence& s) { return s.in_flight > 0 && remaining(s) == 0; }
 
     void run(uint64_t id, uint32_t tokens) {
         const auto waits = std::find_if(waiting.begin(), waiting.end(), [&](auto& s) { return s.id == id; });
@@ -314,15 +328,30 @@ struct Loop {
         if (at == running.end()) return;
         uint32_t n = std::min(tokens, remaining(*at));
         while (n > 0 && taken_by(*at, n) > l.blocks - used) n -= 1; // what does not fit is trimmed
-        at->computed_tokens += n;
+        at->in_flight += n;
         used -= at->pages;
         place_in_pages(*at, l.block_size, l.windows, l.state_pages);
         used += at->pages;
-        if (at->computed_tokens == at->prompt_tokens + at->output_tokens) at->output_tokens += n > 0;
-        if (at->output_tokens < at->max_tokens) return;
+        if (n > 0) submitted.push_back({id, n});
+        if (n > 0 && remaining(*at) == 0 && at->output_tokens + 1 < at->max_tokens) at->output_tokens += 1;
+    }
+
+    // Of the step before, or of this one.
+    void collect(const std::vector<pb_plan_item>& step) {
+        for (const pb_plan_item& i : step) {
+            const auto at = std::find_if(running.begin(), running.end(), [&](auto& s) { return s.id == i.id; });
+            if (at == running.end() || at->in_flight < i.tokens) continue; // it was preempted
+            const bool ends = makes_its_last(*at);
+            at->computed_tokens += i.tokens;
+            at->in_flight -= i.tokens;
+            if (ends) end(at);
+        }
+    }
+
+    void end(std::vector<pb_sequence>::iterator at) {
         if (table.finished) {
             table.finished(component.self(), memory.lend(pb_finished{sizeof(pb_finished), PB_FINISH_LENGTH, at->id,
-                                                                     at->output_tokens, 0}));
+                                                                     at->max_tokens, 0}));
             memory.end_call();
         }
         used -= at->pages;
@@ -334,6 +363,7 @@ struct Loop {
     const LoopCase& l;
     LentMemory& memory;
     std::vector<pb_sequence> running, waiting;
+    std::vector<pb_plan_item> submitted; // in this step
     uint32_t used = 0; // pages
     uint64_t now_us = 1'000'000;
 };
@@ -350,7 +380,9 @@ Result<LoopResult> run_loop(const host::Component& component, LentMemory& memory
         for (uint32_t k = noise.below(3); k > 0 && arrived < l.requests; --k) loop.arrive(++arrived, noise);
         PB_TRY(Planned planned, show(component, memory, loop.view(step)));
         for (const pb_preempt_item& p : planned.preempts) loop.preempt(p.id);
+        const std::vector<pb_plan_item> before = std::exchange(loop.submitted, {});
         for (const pb_plan_item& i : planned.items) loop.run(i.id, i.tokens);
+        loop.collect(l.in_flight ? before : loop.submitted);
         result.plans.push_back(std::move(planned));
         loop.now_us += 10'000;
         if (arrived == l.requests && loop.running.empty() && loop.waiting.empty()) return result;

@@ -17,7 +17,7 @@ struct View {
 };
 
 // Of every shape that a policy meets: empty, decodes only, mixed, budgets of one token, no free page, chunking on and
-// off.
+// off, a step in flight.
 std::vector<View> views(); // random ones, and tight ones
 
 struct Planned {
@@ -40,6 +40,7 @@ struct LoopCase {
     uint32_t threshold;
     std::vector<uint32_t> windows = {0}; // of the KV groups; 0: it keeps all
     uint32_t state_pages = 0;
+    bool in_flight = false; // a step is planned while the one before is on the device
 };
 struct LoopResult {
     std::vector<Planned> plans;
