@@ -105,6 +105,24 @@ TEST(Chats, GiveTemplatesNoneForToolsAndDocumentsThatAreNotThere) {
     EXPECT_EQ(render_chat(body, model).text, "True ['d'] None");
 }
 
+TEST(Chats, WithToolsUseTheTemplateForThem) {
+    ServedModel model;
+    model.tool_template = *text::ChatTemplate::parse("with {{ tools | length }}", "t");
+    model.no_template = "no template";
+    Json with = chat(), without = chat();
+    with["tools"] = {{{"type", "function"}}};
+    EXPECT_EQ(render_chat(with, model).text, "with 1");
+    EXPECT_EQ(render_chat(without, model).refusal->failure.text, "no template");
+    model.chat_template = *text::ChatTemplate::parse("without", "t");
+    EXPECT_EQ(render_chat(with, model).text, "with 1");
+    EXPECT_EQ(render_chat(without, model).text, "without");
+    with["tool_choice"] = "none";
+    EXPECT_EQ(render_chat(with, model).text, "without") << "the tools are not given to the template";
+    with.erase("tool_choice");
+    model.tool_template.reset();
+    EXPECT_EQ(render_chat(with, model).text, "without");
+}
+
 TEST(Chats, TakeABoundedNumberOfVariablesAndMembers) {
     Json body = chat(), more = Json::object();
     for (int i = 0; i < 1001; ++i) more["v" + std::to_string(i)] = i;

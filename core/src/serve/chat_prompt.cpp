@@ -78,10 +78,6 @@ std::optional<Refusal> read_tools(Fields& f, Json& variables) {
 
 RenderedChat render_chat(const Json& body, const ServedModel& model) {
     RenderedChat out;
-    if (!model.chat_template) {
-        out.refusal = Refusal{fail(StatusCode::kUnsupported, model.no_template), "messages"};
-        return out;
-    }
     Json variables{{"tools", nullptr}, {"documents", nullptr}}; // as transformers gives them: none, but defined
     if ((out.refusal = read_messages(body, variables["messages"]))) return out;
     Fields f(body);
@@ -108,7 +104,13 @@ RenderedChat render_chat(const Json& body, const ServedModel& model) {
     }
     if ((out.refusal = f.refusal())) return out;
 
-    auto text = model.chat_template->render(variables);
+    const bool has_tools = !variables["tools"].is_null();
+    const auto& chosen = has_tools && model.tool_template ? model.tool_template : model.chat_template;
+    if (!chosen) {
+        out.refusal = Refusal{fail(StatusCode::kUnsupported, model.no_template), "messages"};
+        return out;
+    }
+    auto text = chosen->render(variables);
     if (!text) {
         out.refusal = Refusal{prefixed("the chat template refused the messages", text.failure()), "messages"};
         return out;

@@ -6,6 +6,8 @@
 
 #include "base/json_file.hpp"
 #include "base/refusals.hpp"
+#include "weights/checkpoint.hpp"
+#include "weights/gguf_chat.hpp"
 
 namespace patchbay::serve {
 namespace {
@@ -23,24 +25,38 @@ std::string token_text(const json& config, const char* key) {
     return {};
 }
 
-// chat_template of tokenizer_config.json: a text, or a list of {name, template} of which "default" counts.
-std::string template_text(const json& config) {
+struct Template {
+    std::string text, name; // name: where it is, for errors; text: empty if there is none
+};
+struct Found { // what the tokenizer's files say of chats
+    Template plain, with_tools;
+    std::string bos_token, eos_token;
+};
+
+// chat_template of tokenizer_config.json: a text, or a list of {name, template}.
+Template listed_template(const json& config, const std::string& name, const fs::path& file) {
     const auto at = config.find("chat_template");
+    const std::string where = file.string() + ": chat_template";
     if (at == config.end()) return {};
-    if (at->is_string()) return at->get<std::string>();
+    if (at->is_string()) return name == "default" ? Template{at->get<std::string>(), where} : Template();
     if (!at->is_array()) return {};
     for (const json& entry : *at)
-        if (entry.is_object() && entry.value("name", json()) == "default" && entry.contains("template") &&
+        if (entry.is_object() && entry.value("name", json()) == name && entry.contains("template") &&
             entry["template"].is_string())
-            return entry["template"].get<std::string>();
+            return {entry["template"].get<std::string>(), where + " '" + name + "'"};
     return {};
 }
 
 constexpr uint64_t kMaxTemplateBytes = 4u << 20;
 
-Result<> read_template(ServedModel& out, const fs::path& folder, const std::string& given) {
-    fs::path file = given;
-    if (given.empty() && fs::exists(folder / "chat_template.jinja")) file = folder / "chat_template.jinja";
+Result<Template> template_file(const fs::path& file) {
+    PB_TRY(std::string text, read_whole_file(file, kMaxTemplateBytes));
+    return Template{std::move(text), file.string()};
+}
+
+// Files of templates count instead of those in tokenizer_config.json, as transformers reads them.
+Result<Found> find_in_folder(const fs::path& folder) {
+    Found out;
     json config = json::object();
     const fs::path tokenizer_config = folder / "tokenizer_config.json";
     if (fs::exists(tokenizer_config)) {
@@ -49,22 +65,63 @@ Result<> read_template(ServedModel& out, const fs::path& folder, const std::stri
     }
     out.bos_token = token_text(config, "bos_token");
     out.eos_token = token_text(config, "eos_token");
-    std::string source, name;
-    if (!file.empty()) {
-        PB_TRY(source, read_whole_file(file, kMaxTemplateBytes));
-        name = file.string();
-    } else if (source = template_text(config); !source.empty()) {
-        name = tokenizer_config.string() + ": chat_template";
+    const fs::path plain = folder / "chat_template.jinja",
+                   with_tools = folder / "additional_chat_templates" / "tool_use.jinja";
+    const bool has_plain = fs::exists(plain);
+    if (has_plain) {
+        PB_TRY(out.plain, template_file(plain));
     } else {
-        out.no_template = "the model has no chat template: neither chat_template.jinja nor chat_template of "
-                          "tokenizer_config.json; name a file by --chat-template";
-        return {};
+        out.plain = listed_template(config, "default", tokenizer_config);
     }
-    PB_TRY(out.chat_template, refused_as(StatusCode::kInvalid, text::ChatTemplate::parse(source, name)));
-    return {};
+    if (fs::exists(with_tools)) {
+        PB_TRY(out.with_tools, template_file(with_tools));
+    } else if (!has_plain) {
+        out.with_tools = listed_template(config, "tool_use", tokenizer_config);
+    }
+    return out;
+}
+
+// A GGUF file's own, and of what it does not have, what lies beside it.
+Result<Found> find_in_gguf(const fs::path& file) {
+    PB_TRY(auto own, weights::read_gguf_chat(file));
+    const std::string where = file.string() + ": tokenizer.chat_template";
+    Found out{{std::move(own.chat_template), where}, {std::move(own.tool_template), where + ".tool_use"},
+              std::move(own.bos_token), std::move(own.eos_token)};
+    if (!out.plain.text.empty()) return out;
+    PB_TRY(Found beside, find_in_folder(file.parent_path()));
+    out.plain = std::move(beside.plain);
+    if (out.with_tools.text.empty()) out.with_tools = std::move(beside.with_tools);
+    if (out.bos_token.empty()) out.bos_token = std::move(beside.bos_token);
+    if (out.eos_token.empty()) out.eos_token = std::move(beside.eos_token);
+    return out;
+}
+
+Result<std::optional<text::ChatTemplate>> parsed(const Template& source) {
+    if (source.text.empty()) return std::optional<text::ChatTemplate>();
+    PB_TRY(auto out, refused_as(StatusCode::kInvalid, text::ChatTemplate::parse(source.text, source.name)));
+    return std::optional(std::move(out));
 }
 
 }  // namespace
+
+Result<> read_chat_templates(ServedModel& out, const fs::path& tokenizer, const std::string& given) {
+    const fs::path folder = fs::is_directory(tokenizer) ? tokenizer : tokenizer.parent_path();
+    PB_TRY(Found found, weights::is_gguf(tokenizer) ? find_in_gguf(tokenizer) : find_in_folder(folder));
+    out.bos_token = std::move(found.bos_token);
+    out.eos_token = std::move(found.eos_token);
+    if (!given.empty()) {
+        PB_TRY(found.plain, template_file(given));
+        found.with_tools = {};
+    }
+    PB_TRY(out.chat_template, parsed(found.plain));
+    PB_TRY(out.tool_template, parsed(found.with_tools));
+    const std::string own = weights::is_gguf(tokenizer) ? "neither the GGUF file, chat_template.jinja beside it"
+                                                        : "neither chat_template.jinja";
+    out.no_template = out.tool_template ? "the model's only chat template is for requests with tools"
+                                        : "the model has no chat template: " + own + " nor chat_template of "
+                                          "tokenizer_config.json; name a file by --chat-template";
+    return {};
+}
 
 std::string default_model_name(const fs::path& model) {
     fs::path last = model.lexically_normal();
@@ -87,8 +144,7 @@ Result<ServedModel> served_model(const config::EngineConfig& config, const engin
     PB_TRY(out.pooler, read_pooler(config.pooler_config, path));
     const std::string& tokenizer = config.model.tokenizer;
     const fs::path source = tokenizer.empty() ? path : fs::path(tokenizer);
-    const fs::path folder = fs::is_directory(source) ? source : source.parent_path();
-    if (out.tokenizer) PB_CHECK(read_template(out, folder, names.chat_template_file));
+    if (out.tokenizer) PB_CHECK(read_chat_templates(out, source, names.chat_template_file));
     else out.no_template = "the model has no tokenizer, so chats cannot be read";
     return out;
 }

@@ -22,7 +22,8 @@ struct ServedModel {
     uint32_t hidden_size = 0;       // of embeddings; 0: the model gives none
     uint32_t max_prompt_tokens = 0, max_output_tokens = 0; // of a request; 0: what max_model_len allows
     std::shared_ptr<const text::Tokenizer> tokenizer;      // null: ids only
-    std::optional<text::ChatTemplate> chat_template;
+    // tool_template: for requests with tools, where the model has its own for them.
+    std::optional<text::ChatTemplate> chat_template, tool_template;
     std::string no_template;          // why there is none
     std::string bos_token, eos_token; // their texts, for templates
     Pooler pooler;
@@ -34,7 +35,9 @@ struct ModelNames {
 };
 
 std::string default_model_name(const std::filesystem::path& model); // the path's last part
-// Reads tokenizer_config.json and chat_template.jinja of the model's or tokenizer's folder.
+// The templates of a tokenizer's folder, file or GGUF file, and the texts of its tokens. given: a file that counts
+// instead of its own templates; or empty.
+Result<> read_chat_templates(ServedModel&, const std::filesystem::path& tokenizer, const std::string& given);
 Result<ServedModel> served_model(const config::EngineConfig&, const engine::Engine&, const ModelNames&);
 
 }  // namespace patchbay::serve
