@@ -123,6 +123,21 @@ TEST(Chats, WithToolsUseTheTemplateForThem) {
     EXPECT_EQ(render_chat(with, model).text, "without");
 }
 
+TEST(Chats, GiveTemplatesTheArgumentsOfCallsAsObjects) {
+    ServedModel model;
+    model.chat_template = *text::ChatTemplate::parse(
+        "{% for call in messages[0].tool_calls %}{{ call.function.arguments | tojson }};{% endfor %}", "t");
+    const auto call = [](const Json& function) { return Json{{"type", "function"}, {"function", function}}; };
+    Json body = chat();
+    body["messages"] = {{{"role", "assistant"},
+                         {"tool_calls",
+                          {call({{"name", "f"}, {"arguments", "{\"a\": 1}"}}),
+                           call({{"name", "f"}, {"arguments", ""}}), call({{"name", "f"}, {"arguments", nullptr}}),
+                           call({{"name", "f"}}), call({{"name", "f"}, {"arguments", {{"b", 2}}}}),
+                           call({{"name", "f"}, {"arguments", "?"}})}}}};
+    EXPECT_EQ(render_chat(body, model).text, "{\"a\": 1};{};{};{};{\"b\": 2};\"?\";");
+}
+
 TEST(Chats, TakeABoundedNumberOfVariablesAndMembers) {
     Json body = chat(), more = Json::object();
     for (int i = 0; i < 1001; ++i) more["v" + std::to_string(i)] = i;

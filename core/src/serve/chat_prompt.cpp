@@ -40,9 +40,10 @@ void open_arguments(Json& message) {
     for (Json& call : *calls) {
         if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) continue;
         Json& function = call["function"];
-        if (!function.contains("arguments") || !function["arguments"].is_string()) continue;
-        if (auto opened = parse_body(function["arguments"].get<std::string>()))
-            function["arguments"] = *std::move(opened);
+        Json& arguments = function["arguments"];
+        if (arguments.is_null() || arguments == "") arguments = Json::object();
+        if (!arguments.is_string()) continue;
+        if (auto opened = parse_body(arguments.get<std::string>())) arguments = *std::move(opened);
     }
 }
 
