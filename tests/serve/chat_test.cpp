@@ -138,6 +138,25 @@ TEST(Chats, GiveTemplatesTheArgumentsOfCallsAsObjects) {
     EXPECT_EQ(render_chat(body, model).text, "{\"a\": 1};{};{};{};{\"b\": 2};\"?\";");
 }
 
+TEST(Chats, GoOnWithALastMessageWhoseSpacesTheTemplateStrips) {
+    ServedModel model;
+    const auto prompt = [&](const char* source, const std::string& content) {
+        model.chat_template = *text::ChatTemplate::parse(source, "t");
+        Json body = chat();
+        body["messages"].push_back({{"role", "assistant"}, {"content", content}});
+        body["continue_final_message"] = true;
+        const RenderedChat out = render_chat(body, model);
+        return out.refusal ? "refused" : out.text;
+    };
+    constexpr const char* kStrips = "<{{ messages[-1].content | trim }}>";
+    constexpr const char* kKeeps = "<{{ messages[-1].content }}>";
+    EXPECT_EQ(prompt(kStrips, "that he "), "<that he");
+    EXPECT_EQ(prompt(kStrips, "\n that he\n"), "<that he");
+    EXPECT_EQ(prompt(kKeeps, "that he \n"), "<that he \n");
+    EXPECT_EQ(prompt(kKeeps, " that he "), "< that he ");
+    EXPECT_EQ(prompt("<{{ messages[-1].content | upper }}>", "that he"), "refused");
+}
+
 TEST(Chats, TakeABoundedNumberOfVariablesAndMembers) {
     Json body = chat(), more = Json::object();
     for (int i = 0; i < 1001; ++i) more["v" + std::to_string(i)] = i;

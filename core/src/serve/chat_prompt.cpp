@@ -33,7 +33,7 @@ std::optional<Refusal> flatten_content(Json& message, const std::string& where) 
     return std::nullopt;
 }
 
-// Arguments of calls are JSON texts in the API, and objects for templates.
+// Arguments of calls are JSON texts in the API, and objects for templates; none are an empty object.
 void open_arguments(Json& message) {
     const auto calls = message.find("tool_calls");
     if (calls == message.end() || !calls->is_array()) return;
@@ -73,6 +73,22 @@ std::optional<Refusal> read_tools(Fields& f, Json& variables) {
     if (tools && !tools->is_array()) f.refuse("tools", "expected a list");
     if (!f.refusal() && tools && !tools->empty() && (!choice || *choice != "none")) variables["tools"] = *tools;
     return f.refusal();
+}
+
+// Cuts what the template put after the text of the last message. Many templates strip that: then its white space is
+// not part of the prompt. False: the text is not there.
+bool end_with_last_message(std::string& prompt, const Json& message) {
+    if (!message.contains("content") || !message["content"].is_string()) return false;
+    const auto content = message["content"].get<std::string>();
+    constexpr const char* kSpaces = " \t\n\r\f\v";
+    const size_t begin = content.find_first_not_of(kSpaces), end = content.find_last_not_of(kSpaces);
+    if (begin == content.npos) return false;
+    const std::string stripped = content.substr(begin, end + 1 - begin);
+    const size_t at = prompt.rfind(stripped);
+    if (at == prompt.npos) return false;
+    const bool keeps_end = prompt.compare(at, content.size() - begin, content, begin) == 0;
+    prompt.resize(at + (keeps_end ? content.size() - begin : stripped.size()));
+    return true;
 }
 
 }  // namespace
@@ -117,17 +133,10 @@ RenderedChat render_chat(const Json& body, const ServedModel& model) {
         return out;
     }
     out.text = *std::move(text);
-    if (go_on) { // the prompt ends with the last message's text
-        const Json& last = variables["messages"].back();
-        const std::string content =
-            last.contains("content") && last["content"].is_string() ? last["content"].get<std::string>() : "";
-        const size_t at = content.empty() ? std::string::npos : out.text.rfind(content);
-        if (at == std::string::npos)
-            out.refusal =
-                Refusal{fail(StatusCode::kInvalid, "continue_final_message: the template changes the last message"),
-                        "continue_final_message"};
-        else out.text.resize(at + content.size());
-    }
+    if (go_on && !end_with_last_message(out.text, variables["messages"].back()))
+        out.refusal =
+            Refusal{fail(StatusCode::kInvalid, "continue_final_message: the template changes the last message"),
+                    "continue_final_message"};
     return out;
 }
 
