@@ -1,5 +1,6 @@
 // Chats: messages rendered by the model's template.
 #include "base/printable.hpp"
+#include "engine/request/validation.hpp"
 #include "serve/generation_request.hpp"
 
 namespace patchbay::serve {
@@ -154,7 +155,15 @@ ReadRequest read_chat(const Json& body, const ServedModel& model) {
     if (f.has("top_logprobs") && !r.logprobs) f.refuse("top_logprobs", "needs \"logprobs\": true");
     if (!model.tokenizer) f.refuse("messages", "the model has no tokenizer", StatusCode::kUnsupported);
     if ((out.refusal = f.refusal())) return out;
-    if (r.logprobs) r.sampling.logprobs = top;
+    if (r.logprobs) {
+        r.sampling.logprobs = top;
+        const auto fits = engine::check_logprobs("top_logprobs", r.sampling.logprobs,
+                                                 {model.vocab_size, model.max_logprobs});
+        if (!fits) {
+            out.refusal = Refusal{fits.failure(), "top_logprobs"};
+            return out;
+        }
+    }
     RenderedChat chat = render_chat(body, model);
     if ((out.refusal = std::move(chat.refusal))) return out;
     Prompt prompt;

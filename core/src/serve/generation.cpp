@@ -121,10 +121,8 @@ void Generation::finish() {
     release();
 }
 
-void Generation::fail_with(Failure failure) {
+void Generation::fail_with(const Failure& failure) {
     if (over_) return;
-    if (request_.kind == ReplyKind::kChat && failure.text.starts_with("logprobs is ")) // so chats call the number
-        failure.text.insert(0, "top_");
     over_ = true;
     abort();
     const std::string field = http_status(failure.code) == 400 ? field_named_in(failure.text) : "";

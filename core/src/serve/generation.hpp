@@ -35,7 +35,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     void pump(); // [strand]
     bool take(size_t stream); // false: it has failed
     void add(uint32_t index, const engine::RequestOutput&);
-    void fail_with(Failure);
+    void fail_with(const Failure&);
     void begin();
     void finish();
     void abort();

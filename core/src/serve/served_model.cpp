@@ -139,6 +139,7 @@ Result<ServedModel> served_model(const config::EngineConfig& config, const engin
     out.created = static_cast<int64_t>(std::time(nullptr));
     out.max_model_len = engine.facts().max_model_len;
     out.vocab_size = engine.facts().model.vocab_size;
+    out.max_logprobs = config.engine.max_logprobs;
     out.hidden_size = engine.facts().model.hidden_size;
     out.tokenizer = engine.tokenizer();
     PB_TRY(out.pooler, read_pooler(config.pooler_config, path));

@@ -19,6 +19,7 @@ struct ServedModel {
     std::string root;               // where it came from
     int64_t created = 0;            // seconds since 1970
     uint32_t max_model_len = 0, vocab_size = 0;
+    int32_t max_logprobs = -1;      // of a request; −1: the whole vocabulary
     uint32_t hidden_size = 0;       // of embeddings; 0: the model gives none
     uint32_t max_prompt_tokens = 0, max_output_tokens = 0; // of a request; 0: what max_model_len allows
     std::shared_ptr<const text::Tokenizer> tokenizer;      // null: ids only

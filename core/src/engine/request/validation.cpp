@@ -34,10 +34,12 @@ Result<> check_ranges(const SamplingParams& p) {
     return {};
 }
 
-Result<> check_logprobs(const char* name, std::optional<int32_t>& count, int32_t max_logprobs, uint32_t vocab) {
+}  // namespace
+
+Result<> check_logprobs(const char* name, std::optional<int32_t>& count, const SamplingLimits& limits) {
     if (!count) return {};
-    const auto all = static_cast<int32_t>(vocab);
-    const int32_t limit = max_logprobs < 0 ? all : max_logprobs, wanted = *count == -1 ? all : *count;
+    const auto all = static_cast<int32_t>(limits.vocab_size);
+    const int32_t limit = limits.max_logprobs < 0 ? all : limits.max_logprobs, wanted = *count == -1 ? all : *count;
     if (wanted < 0 || wanted > limit) {
         const std::string meant = *count == -1 ? " (all " + std::to_string(all) + " tokens of the vocabulary)" : "";
         const bool allowed_elsewhere = wanted > limit && limit < all;
@@ -49,14 +51,12 @@ Result<> check_logprobs(const char* name, std::optional<int32_t>& count, int32_t
     return {};
 }
 
-}  // namespace
-
 Result<> check_sampling(SamplingParams& p, const SamplingLimits& limits) {
     const uint32_t vocab = limits.vocab_size;
     std::ranges::sort(p.dry_breakers);
     PB_CHECK(check_ranges(p));
-    PB_CHECK(check_logprobs("logprobs", p.logprobs, limits.max_logprobs, vocab));
-    PB_CHECK(check_logprobs("prompt_logprobs", p.prompt_logprobs, limits.max_logprobs, vocab));
+    PB_CHECK(check_logprobs("logprobs", p.logprobs, limits));
+    PB_CHECK(check_logprobs("prompt_logprobs", p.prompt_logprobs, limits));
     if (p.best_of > 0 && p.best_of < p.n)
         return invalid("best_of is " + std::to_string(p.best_of) + ", less than n of " + std::to_string(p.n));
     if (p.beam_width == 0 && sequences_of(p) > 1 && p.temperature == 0)

@@ -11,6 +11,8 @@ struct SamplingLimits {
     int32_t max_logprobs; // −1: the whole vocabulary
 };
 
+// Of a count of log-probabilities; sets what −1 stands for. name: what the request calls it.
+Result<> check_logprobs(const char* name, std::optional<int32_t>& count, const SamplingLimits&);
 // Sets what −1 stands for, and the order of dry_breakers.
 Result<> check_sampling(SamplingParams&, const SamplingLimits&);
 // What asks for more than a token that is made up (TokenSource::kMadeUp, kMadeUpText) can be.
