@@ -1,8 +1,8 @@
 #include "execution/model_choice.hpp"
 
 #include <algorithm>
-#include <thread>
 
+#include "base/cores.hpp"
 #include "base/printable.hpp"
 #include "weights/stored_head.hpp"
 
@@ -142,7 +142,7 @@ Result<ModelChoice> choose_model(const config::EngineConfig& c, const host::Regi
 }
 
 uint32_t choose_threads(const config::EngineSettings& e, uint32_t ranks_here) {
-    return e.threads ? e.threads : std::max(1u, std::thread::hardware_concurrency() / ranks_here);
+    return e.threads ? e.threads : std::max(1u, usable_cores() / ranks_here);
 }
 
 const char* dtype_word(pb_dtype t) { return t == PB_F32 ? "float32" : "bfloat16"; }

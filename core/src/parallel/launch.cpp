@@ -12,9 +12,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 
 #include "base/child_process.hpp"
+#include "base/cores.hpp"
 #include "base/numbers.hpp"
 #include "base/refusals.hpp"
 
@@ -77,8 +77,7 @@ Result<std::optional<Launched>> launched(const Environment& env) {
 uint32_t ranks_on_these_cores(uint32_t size) {
     const auto job = launched([](const char* name) -> const char* { return std::getenv(name); });
     if (!job || !*job) return size; // started by us
-    const auto cores = static_cast<long>(std::thread::hardware_concurrency());
-    return cores < sysconf(_SC_NPROCESSORS_ONLN) ? 1 : (*job)->here;
+    return allowed_cores() < sysconf(_SC_NPROCESSORS_ONLN) ? 1 : (*job)->here;
 }
 
 Result<Endpoint> rendezvous_of(const Launched& l, const std::string& asked) {

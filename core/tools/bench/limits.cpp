@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <thread>
 
 #include "base/clock.hpp"
+#include "base/cores.hpp"
 #include "base/refusals.hpp"
 #include "base/thread_pool.hpp"
 #include "bench/times.hpp"
@@ -57,7 +57,7 @@ Machine::Read Machine::read_of(double bytes) const {
 
 Result<Machine> measure_machine(const host::Registry& registry, const config::PluginChoice& choice, uint32_t threads) {
     RealClock clock;
-    ThreadPool pool(threads ? threads : std::max(1u, std::thread::hardware_concurrency()));
+    ThreadPool pool(threads ? threads : usable_cores());
     const pb_clock clock_of_plugins = clock_service(clock);
     PB_TRY(const auto device,
            registry.device(choice.plugin, choice.settings, {&pool.service(), &clock_of_plugins, nullptr}));

@@ -21,7 +21,7 @@ Result<> examine(const DoctorOptions& o) {
     RealClock clock;
     std::vector<doctor::Finding> all = doctor::check_devices(registry);
     for (const auto& some : {doctor::check_cpu(machine, clock), doctor::check_memory(machine),
-                             doctor::check_gpu(machine), doctor::check_parallel(machine),
+                             doctor::check_gpu(machine, registry.names("device")), doctor::check_parallel(machine),
                              doctor::check_tools(machine, report_python()), doctor::check_text(text::unicode_tables()),
                              doctor::check_plugin_folders(registry)})
         all.insert(all.end(), some.begin(), some.end());

@@ -32,7 +32,8 @@ Surroundings this_machine();
 std::vector<Finding> check_devices(const host::Registry&);       // device plugins, each choice of instructions
 std::vector<Finding> check_cpu(const Surroundings&, Clock&);     // cores, frequency, what others take (for a second)
 std::vector<Finding> check_memory(const Surroundings&);
-std::vector<Finding> check_gpu(const Surroundings&);
+// devices: names of the device plugins that there are.
+std::vector<Finding> check_gpu(const Surroundings&, const std::vector<std::string>& devices);
 std::vector<Finding> check_parallel(const Surroundings&);        // MPI and NCCL
 // What builds plugins, and the Python that makes reports.
 std::vector<Finding> check_tools(const Surroundings&, const std::string& report_python);

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/cores.hpp"
 #include "doctor/findings.hpp"
 
 namespace patchbay::doctor {
@@ -16,12 +17,23 @@ std::string first_line(const std::filesystem::path& file) {
     return line;
 }
 
-// The number after `key` at the begin of a line; 0: there is none.
-double number_in(const std::filesystem::path& file, const std::string& key) {
+// What follows `key` and white space on the line that begins with it; empty: there is none.
+std::string text_in(const std::filesystem::path& file, const std::string& key) {
     std::ifstream in(file);
     for (std::string line; std::getline(in, line);)
-        if (line.starts_with(key)) return std::strtod(line.c_str() + key.size(), nullptr);
-    return 0;
+        if (line.starts_with(key)) return line.substr(std::min(line.find_first_not_of(" \t", key.size()), line.size()));
+    return "";
+}
+
+// 0: there is none.
+double number_in(const std::filesystem::path& file, const std::string& key) {
+    return std::strtod(text_in(file, key).c_str(), nullptr);
+}
+
+std::string one_decimal(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f", value);
+    return text;
 }
 
 std::string percent(double share) {
@@ -59,7 +71,16 @@ CpuTimes cpu_times(const std::filesystem::path& root) {
 std::vector<Finding> check_cpu(const Surroundings& machine, Clock& clock) {
     std::vector<Finding> out;
     const auto online = first_line(machine.root / "sys/devices/system/cpu/online");
-    out.push_back({"cpu", "cores", State::kGood, online.empty() ? "unknown" : "online: " + online, ""});
+    const std::string allowed = text_in(machine.root / "proc/self/status", "Cpus_allowed_list:");
+    const bool all = allowed.empty() || allowed == online;
+    out.push_back({"cpu", "cores", all ? State::kGood : State::kNote,
+                   (online.empty() ? "unknown" : "online: " + online) + (all ? "" : ", for this process: " + allowed),
+                   all ? "" : "its affinity (taskset, --cpuset-cpus) keeps it from the others; threads: 0 starts "
+                              "no thread for them"});
+    if (const auto quota = core_quota(machine.root))
+        out.push_back({"cpu", "limit", State::kNote,
+                       "the control group leaves the time of " + one_decimal(*quota) + " cores",
+                       "measure without it (docker --cpus): a thread that has used up its share stands still"});
 
     const auto governor = first_line(machine.root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
     if (governor.empty() || governor == "performance")
@@ -116,7 +137,7 @@ std::vector<Finding> check_memory(const Surroundings& machine) {
     return out;
 }
 
-std::vector<Finding> check_gpu(const Surroundings& machine) {
+std::vector<Finding> check_gpu(const Surroundings& machine, const std::vector<std::string>& devices) {
     const bool card = std::filesystem::exists(machine.root / "dev/nvidia0");
     const std::string driver = first_line(machine.root / "proc/driver/nvidia/version");
     std::vector<Finding> out;
@@ -125,6 +146,9 @@ std::vector<Finding> check_gpu(const Surroundings& machine) {
     else
         out.push_back({"gpu", "card", State::kAbsent, "no NVIDIA GPU (/dev/nvidia0)",
                        "if the machine has one: install its driver; in a container: --gpus all"});
+    if (card && std::find(devices.begin(), devices.end(), "cuda") == devices.end())
+        out.push_back({"gpu", "device cuda", State::kAbsent, "this build has none",
+                       "scripts/install-deps --cuda, then run cmake and build again (docs/cuda.md)"});
     if (!driver.empty()) out.push_back({"gpu", "driver", State::kGood, driver, ""});
     else if (card) out.push_back({"gpu", "driver", State::kAbsent, "the driver does not answer", "nvidia-smi"});
     struct Library {

@@ -1,11 +1,11 @@
 #include "experiment/machine.hpp"
 
-#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <fstream>
 
+#include "base/cores.hpp"
 #include "base/json_file.hpp"
 #include "base/sha256.hpp"
 
@@ -40,9 +40,7 @@ MachineFacts machine_facts() {
     f.os = value_in("/etc/os-release", "PRETTY_NAME", '=');
     utsname names{};
     if (uname(&names) == 0) f.kernel = std::string(names.sysname) + " " + names.release + " " + names.machine;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    f.cores = sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<uint32_t>(CPU_COUNT(&set)) : 0;
+    f.cores = allowed_cores();
     f.memory_bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
     f.build =
 #ifdef __clang__

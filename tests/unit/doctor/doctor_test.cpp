@@ -89,21 +89,49 @@ TEST_F(Doctor, ShowsTheNodesOfMemory) {
 
 TEST_F(Doctor, AdvisesLibrariesOnlyWhereThereIsAGpu) {
     loads_ = "libcublas.so";
-    auto all = check_gpu(machine_);
+    auto all = check_gpu(machine_, {"cpu"});
     EXPECT_EQ(named(all, "card").state, State::kAbsent);
     EXPECT_EQ(named(all, "cuBLAS").state, State::kGood);
     EXPECT_EQ(named(all, "NCCL").remedy, "");
     file("dev/nvidia0", "");
-    all = check_gpu(machine_);
+    all = check_gpu(machine_, {"cpu"});
     EXPECT_EQ(named(all, "card").state, State::kGood);
     EXPECT_EQ(named(all, "driver").remedy, "nvidia-smi");
     EXPECT_EQ(named(all, "NCCL").remedy, "apt install libnccl2");
 }
 
+TEST_F(Doctor, SaysHowABuildGetsTheDeviceOfAGpuThatIsThere) {
+    const auto says = [&](const std::vector<std::string>& devices) {
+        for (const Finding& f : check_gpu(machine_, devices))
+            if (f.name == "device cuda") return f.remedy;
+        return std::string();
+    };
+    EXPECT_EQ(says({"cpu"}), "");
+    file("dev/nvidia0", "");
+    EXPECT_THAT(says({"cpu"}), testing::HasSubstr("scripts/install-deps --cuda"));
+    EXPECT_EQ(says({"cpu", "cuda"}), "");
+}
+
+TEST_F(Doctor, ShowsWhichCoresThisProcessMayUse) {
+    Neighbour clock([] {});
+    file("sys/devices/system/cpu/online", "0-63\n");
+    file("proc/self/status", "Name:\tpatchbay\nCpus_allowed_list:\t0-63\n");
+    auto all = check_cpu(machine_, clock);
+    EXPECT_EQ(named(all, "cores").found, "online: 0-63");
+    EXPECT_EQ(named(all, "cores").state, State::kGood);
+    file("proc/self/status", "Name:\tpatchbay\nCpus_allowed_list:\t4-7\n");
+    file("proc/self/cgroup", "0::/\n");
+    file("sys/fs/cgroup/cpu.max", "250000 100000\n");
+    all = check_cpu(machine_, clock);
+    EXPECT_EQ(named(all, "cores").found, "online: 0-63, for this process: 4-7");
+    EXPECT_EQ(named(all, "cores").state, State::kNote);
+    EXPECT_EQ(named(all, "limit").found, "the control group leaves the time of 2.5 cores");
+}
+
 TEST_F(Doctor, SurvivesAMachineThatShowsNothing) {
     Neighbour clock([] {});
     std::vector<Finding> all = check_cpu(machine_, clock);
-    for (const auto& some : {check_memory(machine_), check_gpu(machine_), check_parallel(machine_)})
+    for (const auto& some : {check_memory(machine_), check_gpu(machine_, {}), check_parallel(machine_)})
         all.insert(all.end(), some.begin(), some.end());
     EXPECT_THAT(table_of(all), testing::HasSubstr("→ apt install openmpi-bin"));
     EXPECT_THAT(json_of(all), testing::HasSubstr("\"state\": \"absent\""));
