@@ -116,6 +116,7 @@ Result<> LayerCalls::plan_attention() {
 }
 
 void LayerCalls::begin_capture() {
+    workspace_.hold();
     attended_.clear();
     capturing_ = true;
 }

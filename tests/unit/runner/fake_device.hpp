@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -24,6 +25,8 @@ struct FakeDevice {
     uint32_t graphs = 0, graphs_ever = 0;
     uint64_t copied_bytes = 0;            // to the host
     uint32_t memories = 0;                // that were allocated and are not freed
+    uint64_t memory_bytes = 0;            // of these
+    std::map<void*, uint64_t> sizes;      // of each
     bool is_full = false;                 // there is no memory for another one
     std::vector<pb_cost> costs;           // that were charged
     std::function<void(const pb_weight_source&)> preparing; // sees each weight, and may refuse it
@@ -35,13 +38,18 @@ struct FakeDevice {
         out.activation_dtype = PB_F32;
         return out;
     }
-    void* alloc(uint64_t bytes) {
+    void* alloc(uint64_t size) {
         if (is_full) throw Error(PB_FAILED, "there is no memory");
         memories += 1;
-        return std::calloc(bytes, 1);
+        memory_bytes += size;
+        void* const memory = std::calloc(size, 1);
+        sizes[memory] = size;
+        return memory;
     }
     void free(void* memory) {
         memories -= 1;
+        memory_bytes -= sizes.at(memory);
+        sizes.erase(memory);
         std::free(memory);
     }
     void copy(void* to, const void* from, uint64_t bytes) const { // where nothing is computed there is nothing

@@ -35,6 +35,8 @@ TEST(Workspace, TensorsLieOneAfterTheOtherAligned) {
 TEST(Workspace, TheSameStepGetsTheSameAddresses) {
     Bench b;
     const std::vector<uint64_t> step = {100, 5 * kMiB, 5 * kMiB, 20 * kMiB, 3 * kMiB, 1000};
+    b.take(step); // in several memories, of which the next begins with one
+    b.part->reset();
     const std::vector<char*> first = b.take(step);
     const uint32_t memories = b.device.fake.memories;
     b.part->reset();
@@ -69,6 +71,37 @@ TEST(Workspace, ChunksAreFilledBeforeThereIsAnother) {
     EXPECT_EQ(b.device.fake.memories, 2u);
     b.part.reset();
     EXPECT_EQ(b.device.fake.memories, 0u);
+}
+
+uint64_t grow_to(Bench& b, uint64_t rows) { // passes of 1 to so many rows, each with logits of 600 KB a row
+    uint64_t step = 0;
+    for (uint64_t n = 1; n <= rows; ++n) {
+        b.part->reset();
+        b.take({n * 600'000, n * 8192, n * 8192, n * 28'672});
+        step = n * (600'000 + 8192 + 8192 + 28'672);
+    }
+    return step;
+}
+
+TEST(Workspace, PassesThatGrowTakeNotMuchMoreThanTheLargest) {
+    Bench b;
+    const uint64_t largest = grow_to(b, 128);
+    b.part->reset();
+    EXPECT_LT(b.device.fake.memory_bytes, 2 * largest);
+    EXPECT_EQ(b.device.fake.memories, 1u);
+}
+
+TEST(Workspace, WhatGraphsHaveTheAddressesOfStaysAndGrowthIsBoundedAllTheSame) {
+    Bench b;
+    const std::vector<uint64_t> captured = {5 * kMiB, 5 * kMiB};
+    b.take(captured);
+    b.part->reset();
+    const std::vector<char*> at = b.take(captured);
+    b.part->hold();
+    const uint64_t largest = grow_to(b, 128);
+    EXPECT_LT(b.device.fake.memory_bytes, 5 * largest);
+    b.part->reset();
+    EXPECT_EQ(b.take(captured), at);
 }
 
 TEST(Workspace, WithoutMemoryThereIsNoTensorAndLaterThereIsAgain) {
