@@ -40,6 +40,7 @@ void KvEventFile::write(std::span<const kv::CacheEvent> events, uint64_t now_ns)
         }
         out_ << line.dump() << '\n';
     }
+    out_.flush();
 }
 
 Result<> KvEventFile::close() {

@@ -127,6 +127,13 @@ TEST(DecisionLog, OfSeveralEnginesEachLineSaysWhoseItIsAndTimesBeginWithTheRun) 
     EXPECT_EQ(line["start_ms"], 1.0);
 }
 
+TEST(DecisionLog, HasEachStepAsSoonAsItEndsForTheNextMayEndTheProcess) {
+    Bench b;
+    Sequence& runs = b.run(6, 6);
+    b.step({{{&runs, 1}}, {}}, {1});
+    EXPECT_EQ(lines_of(b.path).size(), 1u);
+}
+
 TEST(DecisionFile, OneThatCannotBeWrittenIsRefusedWithItsName) {
     const auto file = DecisionFile::create("/nonexistent/decisions.jsonl");
     ASSERT_FALSE(file);

@@ -60,6 +60,14 @@ TEST(SlotMetrics, CallsCountForTheOneThatWasCalled) {
     b.expect("patchbay_plugin_swap_failures_total{kind=\"scheduler\",phase=\"time\"} 1");
 }
 
+TEST(SlotMetrics, BeginAtNoughtSoThatARateSeesTheFirstSwap) {
+    Bench b;
+    b.expect("patchbay_plugin_swap_pause_seconds_count{kind=\"sampler\"} 0");
+    b.expect("patchbay_plugin_swap_pause_seconds_count{kind=\"several\"} 0");
+    b.expect("patchbay_plugin_swaps_total{kind=\"sampler\",outcome=\"committed\"} 0");
+    b.expect("patchbay_plugin_swap_transactions_total{outcome=\"rolled_back\"} 0");
+}
+
 TEST(SlotMetrics, ATransactionCountsOnceAndPausesTheEngineOnce) {
     Bench b;
     b.step({swap("scheduler", host::SwapState::kOnProbation, 7), swap("sampler", host::SwapState::kOnProbation, 7)});

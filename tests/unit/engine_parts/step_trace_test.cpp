@@ -54,11 +54,22 @@ struct Bench {
         return out;
     }
 
+    std::string so_far() const {
+        std::ifstream in(path);
+        return {std::istreambuf_iterator<char>(in), {}};
+    }
+
     const std::string path = (temporary_folder() / "trace.json").string();
     Sequences sequences;
     std::unique_ptr<StepTrace> part;
     uint64_t number = 0, now_ns = 100'000;
 };
+
+TEST(StepTrace, HasEachStepAsSoonAsItEndsForTheNextMayEndTheProcess) {
+    Bench b;
+    b.step({{&b.add(1, 4), 4}});
+    EXPECT_THAT(b.so_far(), HasSubstr("\"step 1\""));
+}
 
 TEST(StepTrace, ARequestWaitsIsPrefilledInChunksAndDecodes) {
     Bench b;

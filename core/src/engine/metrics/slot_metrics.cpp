@@ -11,6 +11,8 @@
 namespace patchbay::engine {
 namespace {
 
+constexpr const char* kOutcomes[] = {"committed", "refused", "rolled_back"};
+
 const char* outcome_of(host::SwapState state) {
     if (state == host::SwapState::kCommitted) return "committed";
     return state == host::SwapState::kRefused ? "refused" : "rolled_back";
@@ -50,9 +52,12 @@ SlotMetrics::SlotMetrics(metrics::Metrics& all, const std::vector<host::Identity
         if (p.kind == "model") model_plugin_ = p.name;
         enter(p);
         count_calls_for(p);
-        if (swap_slot(p.kind)) // from 0 on: of a series that begins at 1 no rate sees the first
-            for (const char* outcome : {"committed", "refused", "rolled_back"}) swaps(p.kind, outcome);
+        if (!swap_slot(p.kind)) continue; // from 0 on: of a series that begins at 1 no rate sees the first
+        for (const char* outcome : kOutcomes) swaps(p.kind, outcome);
+        pauses(p.kind);
     }
+    for (const char* outcome : kOutcomes) transactions(outcome);
+    pauses("several");
 }
 
 SlotMetrics::~SlotMetrics() {
@@ -84,7 +89,7 @@ void SlotMetrics::on_swap(const host::SwapRecord& r) {
     }
     swaps(r.kind, outcome_of(r.state)).Increment();
     if (r.transaction > 0 && ended_transactions_.insert(r.transaction).second)
-        all_.counter("patchbay_plugin_swap_transactions_total", {{"outcome", outcome_of(r.state)}}).Increment();
+        transactions(outcome_of(r.state)).Increment();
     if (r.state != SwapState::kCommitted)
         all_.counter("patchbay_plugin_swap_failures_total", {{"kind", r.kind}, {"phase", r.phase}}).Increment();
     if (r.state != SwapState::kRolledBack) return;
@@ -101,8 +106,7 @@ host::Identity SlotMetrics::component(host::Identity p) const {
 
 void SlotMetrics::observe_pause(const host::SwapRecord& r) {
     if (r.transaction > 0 && !begun_transactions_.insert(r.transaction).second) return;
-    all_.histogram("patchbay_plugin_swap_pause_seconds", {{"kind", r.transaction > 0 ? "several" : r.kind}})
-        .Observe(seconds(r.pause_ns));
+    pauses(r.transaction > 0 ? "several" : r.kind).Observe(seconds(r.pause_ns));
 }
 
 void SlotMetrics::enter(const host::Identity& p) {
@@ -134,6 +138,14 @@ prometheus::Gauge& SlotMetrics::info(const host::Identity& p) {
 
 prometheus::Counter& SlotMetrics::swaps(const std::string& kind, const char* outcome) {
     return all_.counter("patchbay_plugin_swaps_total", {{"kind", kind}, {"outcome", outcome}});
+}
+
+prometheus::Counter& SlotMetrics::transactions(const char* outcome) {
+    return all_.counter("patchbay_plugin_swap_transactions_total", {{"outcome", outcome}});
+}
+
+prometheus::Histogram& SlotMetrics::pauses(const std::string& kind) {
+    return all_.histogram("patchbay_plugin_swap_pause_seconds", {{"kind", kind}});
 }
 
 prometheus::Counter& SlotMetrics::faults(const host::Identity& p, const char* reason) {

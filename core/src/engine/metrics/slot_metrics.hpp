@@ -44,6 +44,8 @@ class SlotMetrics {
     void observe_pause(const host::SwapRecord&); // all of a transaction pause the engine together, once
     prometheus::Gauge& info(const host::Identity&);
     prometheus::Counter& swaps(const std::string& kind, const char* outcome);
+    prometheus::Counter& transactions(const char* outcome);
+    prometheus::Histogram& pauses(const std::string& kind);
     prometheus::Counter& faults(const host::Identity&, const char* reason);
 
     metrics::Metrics& all_;

@@ -20,7 +20,8 @@ void DecisionFile::write(Json line) {
         whose.update(line);
         line = std::move(whose);
     }
-    out_ << line.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+    out_ << line.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n'
+         << std::flush; // the step that ends the process is the one that is looked for
 }
 
 double DecisionFile::time_ms(uint64_t ns) {

@@ -56,6 +56,7 @@ void StepTrace::on_end(const StepReport& report) {
         at = is_over ? lanes_.erase(at) : std::next(at);
     }
     items_.clear();
+    file_->flush();
 }
 
 void StepTrace::write_step(const StepReport& r) {

@@ -70,6 +70,8 @@ void TraceFile::counter(uint32_t process, std::string_view name, uint64_t at_ns,
     write(e);
 }
 
+void TraceFile::flush() { out_.flush(); }
+
 Result<> TraceFile::close() {
     if (!out_.is_open()) return out_ ? Result<>() : cannot_write(path_);
     out_ << (first_ ? "[]\n" : "\n]\n");

@@ -34,6 +34,7 @@ class TraceFile {
     void mark(Track, std::string_view name, uint64_t at_ns, const nlohmann::ordered_json& args);
     void counter(uint32_t process, std::string_view name, uint64_t at_ns, const nlohmann::ordered_json& values);
 
+    void flush(); // what was written so far is in the file if the process ends here
     // Ends the array. Whether all of it is on the disk; a file without its end is read, too.
     Result<> close();
 
