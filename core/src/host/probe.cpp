@@ -213,7 +213,25 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
     return report_of(wait_for(child, verdict.ours, end.ours, timeout_s), library);
 }
 
+namespace {
+
+// Before a manifest is touched: that of FILE.so lies also beside FILE.cpp.
+Result<> check_is_library(const fs::path& file) {
+    std::error_code error;
+    const fs::file_status status = fs::status(file, error);
+    if (status.type() == fs::file_type::not_found) return not_found("there is no such file");
+    if (error) return fail("cannot be read: " + error.message());
+    if (!fs::is_regular_file(status)) return invalid("it is not a regular file");
+    if (file.extension() == ".so") return {};
+    const fs::path beside = fs::path(file).replace_extension(".so");
+    return invalid("it is no plugin, whose name ends in .so" +
+                   (fs::is_regular_file(beside, error) ? " (did you mean " + beside.string() + "?)" : ""));
+}
+
+}  // namespace
+
 Result<ProbeReport> probe_and_record(const fs::path& library, const ProbeOptions& options) {
+    PB_CHECK(check_is_library(library));
     PB_TRY(ProbeReport report, probe(library, options));
     std::error_code ignored;
     if (report.manifest) {

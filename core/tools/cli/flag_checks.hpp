@@ -1,14 +1,18 @@
 // What a flag's value must be, checked before anything runs: a fault is bad usage. For CLI::Option::check().
 #pragma once
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/numbers.hpp"
+#include "base/suggest.hpp"
+#include "base/words.hpp"
 
 namespace patchbay::cli {
 
@@ -50,6 +54,27 @@ template <class V>
 CLI::Option* add_number(CLI::App& app, const char* flag, std::vector<V>& out, const char* help,
                         std::type_identity_t<V> low, std::type_identity_t<V> high) {
     return app.add_option(flag, out, help)->delimiter(',')->check(within<V>(low, high))->capture_default_str();
+}
+
+// A flag whose value is one of the words.
+template <class V>
+CLI::Option* add_choice(CLI::App& app, const std::string& flag, V& out, const std::string& help,
+                        const std::vector<std::pair<std::string, V>>& choices) {
+    std::vector<std::string> words;
+    std::string shown;
+    for (const auto& [word, value] : choices) {
+        words.push_back(word);
+        shown += (shown.empty() ? "" : "|") + word;
+    }
+    const auto set = [&out, choices](const std::string& text) {
+        for (const auto& [word, value] : choices)
+            if (text == word) out = value;
+    };
+    const auto check = [words](std::string& text) {
+        if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
+        return "got '" + text + "', expected " + listed(words, " or ") + did_you_mean(text, words);
+    };
+    return app.add_option_function<std::string>(flag, set, help)->check(CLI::Validator(check, ""))->type_name(shown);
 }
 
 }  // namespace patchbay::cli

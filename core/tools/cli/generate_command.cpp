@@ -371,9 +371,9 @@ void add_generate_command(Commands& commands) {
     app->add_option("--kv-events", o->kv_events_file,
                     "write what enters and leaves the prefix cache to this file, as lines of JSON");
     add_step_file_flags(*app, std::shared_ptr<engine::StepFilePaths>(o, &o->files));
-    app->add_option("--output-format", o->format, "text as it comes, or jsonl: one object per finished output")
-        ->transform(CLI::CheckedTransformer(
-            std::map<std::string, OutputFormat>{{"text", OutputFormat::kText}, {"jsonl", OutputFormat::kJsonLines}}));
+    add_choice<OutputFormat>(*app, "--output-format", o->format,
+                             "text as it comes, or jsonl: one object per finished output",
+                             {{"text", OutputFormat::kText}, {"jsonl", OutputFormat::kJsonLines}});
     app->add_option("--metrics-port", o->metrics_port,
                     "serve /metrics on 127.0.0.1:PORT while working (0: any free port)")
         ->check(CLI::Range(0, 65535));

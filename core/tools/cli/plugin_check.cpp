@@ -34,7 +34,9 @@ void print_debug_line(const std::string& library, const host::CheckLine& line) {
 }  // namespace
 
 Result<> check_plugin(const std::string& library, std::optional<uint32_t> timeout_s, DebugLines debug) {
-    PB_TRY(const auto report, host::probe_and_record(library, {{}, timeout_s}));
+    auto probed = host::probe_and_record(library, {{}, timeout_s});
+    if (!probed) return prefixed(library, probed.failure());
+    const host::ProbeReport report = *std::move(probed);
     for (const host::CheckLine& line : report.lines) {
         const char* word = line.outcome == host::CheckOutcome::kOk       ? "ok"
                            : line.outcome == host::CheckOutcome::kFailed ? "FAILED"

@@ -88,9 +88,9 @@ class FlagAdder {
             ->allow_extra_args(false);
     }
     void add_flag(const ParameterInfo& p, engine::EarlyStopping& out) {
-        const std::map<std::string, engine::EarlyStopping> words(std::begin(engine::kEarlyStoppingWords),
-                                                                 std::end(engine::kEarlyStoppingWords));
-        app_.add_option(p.flag.name, out, p.flag.help)->transform(CLI::CheckedTransformer(words));
+        add_choice<engine::EarlyStopping>(
+            app_, p.flag.name, out, p.flag.help,
+            {std::begin(engine::kEarlyStoppingWords), std::end(engine::kEarlyStoppingWords)});
     }
     void add_flag(const ParameterInfo&, std::optional<grammar::StructuredOutputs>&) {} // a flag for each form
 

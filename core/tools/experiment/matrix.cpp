@@ -17,8 +17,12 @@ std::string value_name(const config::Node& value) {
         const std::filesystem::path path(value.text);
         return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
     }
-    if (value.kind != config::NodeKind::kMap) return "none";
     std::string name;
+    if (value.kind == config::NodeKind::kList) {
+        for (const config::Node& item : value.items) name += (name.empty() ? "" : ",") + value_name(item);
+        return "[" + name + "]";
+    }
+    if (value.kind != config::NodeKind::kMap) return "none";
     for (const auto& entry : value.entries)
         name += (name.empty() ? "" : " ") + (entry.key == "plugin" || entry.key == "path" ? "" : entry.key + "=") +
                 value_name(entry.value);

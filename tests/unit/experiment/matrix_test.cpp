@@ -29,6 +29,15 @@ TEST(Factors, NameAFolderByItsLastPartWhereverItLies) {
     EXPECT_EQ(both.error(), "two variants would be named 'model=big'");
 }
 
+TEST(Factors, NameAListByItsValues) {
+    Node few = Node::list(), more = Node::list();
+    few.items = {Node::scalar("1"), Node::scalar("2")};
+    more.items = {Node::scalar("1"), Node::scalar("4")};
+    const auto both = *expand({{"engine.cuda_graph_sizes", {few, more}}});
+    EXPECT_EQ(both[0].name, "cuda_graph_sizes=[1,2]");
+    EXPECT_EQ(both[1].name, "cuda_graph_sizes=[1,4]");
+}
+
 TEST(RunOrder, RunsEachVariantOnceARepeatForwardsThenBackwards) {
     const auto order = run_order(4, 6, 9);
     ASSERT_EQ(order.size(), 24u);
