@@ -58,6 +58,20 @@ TEST(Progress, WaitsForTheNextArrivalForAsLongAsThereIsOne) {
     EXPECT_EQ(b.clock.now_ns(), 5000u);
 }
 
+TEST(Progress, APolicyThatWaitsOnPurposeIsAskedAgainAfterAMillisecond) {
+    Bench b;
+    b.wait(4);
+    EXPECT_EQ(b.idle_steps_until_it_fails(51), 51);
+    EXPECT_EQ(b.clock.now_ns(), 50'000'000u) << "the first idle step is followed at once";
+    auto later = sequence(b.next_id++, 4);
+    later->request.arrival_ns = 51'500'000;
+    b.sequences.add(std::move(later));
+    ASSERT_TRUE(b.progress.check(true));
+    EXPECT_EQ(b.clock.now_ns(), 51'000'000u) << "long before the next arrival";
+    ASSERT_TRUE(b.progress.check(true));
+    EXPECT_EQ(b.clock.now_ns(), 51'500'000u);
+}
+
 TEST(Progress, WaitsBeforeAStepOnlyIfThereIsNothingElseToDo) {
     Bench b;
     auto later = sequence(b.next_id++, 4);

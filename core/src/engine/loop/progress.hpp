@@ -16,8 +16,8 @@ class Progress {
         : clock_(clock), sequences_(sequences), scheduler_(scheduler) {}
     // Before a step, with none in flight: if no request waits or runs, waits on the clock for the next arrival.
     void wait_if_idle();
-    // After each step; idle: it ran nothing and nothing came back, though there is work. Waits on the clock for the
-    // next arrival, if one is to come.
+    // After each step; idle: it ran nothing and nothing came back, though there is work. A policy may wait on purpose,
+    // for a fuller batch or a time: it is asked again after a millisecond of the clock, or at the next arrival.
     Result<> check(bool idle);
 
   private:
