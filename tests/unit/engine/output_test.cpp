@@ -1,8 +1,11 @@
 // What a user reads: deltas that add up to the text, in whole characters, and stop strings cut where they stand. With
 // and without drafts, which make several tokens a delta.
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "unit/engine/draft_fixture.hpp"
+#include "unit/engine/temporary_folder.hpp"
+#include "unit/text/spaced_words.hpp"
 
 namespace patchbay::engine::testing {
 namespace {
@@ -236,6 +239,53 @@ TEST(Output, OfBeamsHasTheTextOfATokenThatStops) {
     const Deltas kept = deltas(h, p, 0);
     EXPECT_EQ(kept.tokens, cut.tokens);
     EXPECT_EQ(kept.text, h.engine->tokenizer()->decode(kept.tokens));
+}
+
+// A random model that speaks words with the space before them.
+config::EngineConfig of_words() {
+    const std::string file = temporary_folder() / "spaced_words.json";
+    std::ofstream(file) << text::kSpacedWords;
+    config::EngineConfig c = tiny_model();
+    c.model.tokenizer = file;
+    return c;
+}
+
+std::string text_after(Harness& h, std::vector<TokenId> prompt, SamplingParams p) {
+    p.logit_bias[text::kSpaceTime] = 100;
+    const Output& out = h.run(h.add(std::move(prompt), std::move(p)));
+    return out.text + (out.stop_reason.empty() ? "" : "; " + out.stop_reason);
+}
+
+TEST(Output, ContinuesTheTextOfThePrompt) {
+    Harness h(of_words());
+    const std::vector<TokenId> words = {text::kBegin, text::kOnce, text::kUpon, text::kA}, none = {text::kBegin};
+    EXPECT_EQ(text_after(h, words, greedy(2)), " time time");
+    EXPECT_EQ(text_after(h, none, greedy(2)), "time time");
+    SamplingParams stops = greedy(4);
+    stops.stop = {" time"};
+    EXPECT_EQ(text_after(h, words, stops), ";  time");
+    EXPECT_EQ(text_after(h, none, stops), "time;  time");
+    SamplingParams formed = greedy(4);
+    formed.structured_outputs = grammar::StructuredOutputs{.choice = {"time"}};
+    EXPECT_EQ(text_after(h, words, formed), "time") << "by the token without a space";
+    EXPECT_EQ(text_after(h, none, formed), "time");
+    formed.structured_outputs = grammar::StructuredOutputs{.choice = {" time"}};
+    EXPECT_EQ(text_after(h, words, formed), " time");
+}
+
+TEST(Output, OfBeamsContinuesTheTextOfThePrompt) {
+    Harness h(of_words());
+    SamplingParams p = one_beam(4);
+    size_t words = 0;
+    for (TokenId last = 0; last < 300; ++last) {
+        const Output out = h.run(h.add({text::kOnce, text::kA, last}, p)); // unknown ids have no text
+        std::vector<TokenId> all = {text::kOnce, text::kA, last};
+        all.insert(all.end(), out.tokens.begin(), out.tokens.end());
+        EXPECT_EQ(h.engine->tokenizer()->decode({text::kOnce, text::kA, last}) + out.text,
+                  h.engine->tokenizer()->decode(all)) << last;
+        words += out.text.starts_with(" ");
+    }
+    EXPECT_GT(words, 0u);
 }
 
 }  // namespace
