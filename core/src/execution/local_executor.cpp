@@ -25,6 +25,11 @@ Result<StepOutput> LocalDraftPasses::compute(const runner::Batch& batch, const r
     return compute_now(runner_, batch, call);
 }
 
+std::string_view LocalExecutor::sync_reason() const {
+    if (!runner_->passes().can_submit()) return "device";
+    return ranks_ ? "ranks" : "";
+}
+
 Result<StepOutput> LocalExecutor::compute(const StepInput& in) {
     if (!in.sampler) return compute_now(*runner_, in.batch, nullptr);
     const runner::SampleCall call{*in.sampler, in.samples};
@@ -32,6 +37,7 @@ Result<StepOutput> LocalExecutor::compute(const StepInput& in) {
 }
 
 Result<> LocalExecutor::submit(const StepInput& in) {
+    runner_->passes().pass_host_time();
     if (!in.overlaps) {
         PB_TRY(computed_, compute(in));
         return {};
@@ -65,11 +71,6 @@ PassStats LocalExecutor::stats() const {
 }
 
 // ---- ranks ----
-
-std::string_view RankedExecutor::sync_reason() const {
-    const std::string_view device = LocalExecutor::sync_reason();
-    return device.empty() ? "ranks" : device;
-}
 
 Result<> RankedExecutor::submit(const StepInput& in) {
     using IfItFails = parallel::Hub::IfItFails;

@@ -38,7 +38,7 @@ class LocalExecutor : public Executor {
     runner::ModelRunner& runner() { return *runner_; }
 
     TokenSource tokens() const override { return TokenSource::kModel; }
-    std::string_view sync_reason() const override { return runner_->passes().can_submit() ? "" : "device"; }
+    std::string_view sync_reason() const override;
     Result<> check_sampler(const host::Component& c) const override {
         return runner::check_sampler(c, runner_->device().name, runner_->device().info);
     }
@@ -71,7 +71,6 @@ class RankedExecutor final : public LocalExecutor {
                    const Clock& clock)
         : RankedExecutor(std::move(runner), *group, group, clock) {}
 
-    std::string_view sync_reason() const override;
     ModelExchange* model() override { return &model_; }
     AttentionExchange* attention() override { return &attention_; }
     Result<> submit(const StepInput&) override;

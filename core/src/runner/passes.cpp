@@ -56,7 +56,6 @@ void Passes::abandon() {
 // ---- a pass ----
 
 Result<std::span<float>> Passes::pass(const Batch& batch, const SampleCall* call, End end) {
-    steps_.pass_host_time();
     const GraphChoice choice = graphs().choose(batch);
     auto logits = run(choice.bucket ? graphs().padded() : batch, batch.arrays().logit_rows.size(), choice, call, end);
     if (choice.bucket) latest_.graph.padded_tokens = choice.bucket->tokens - batch.tokens();

@@ -29,6 +29,8 @@ class Passes {
     Result<> reserve_samples(uint32_t rows, uint32_t max_logprobs) { return sampling_.reserve(rows, max_logprobs); }
     Result<> make_graphs(const RunnerSettings&); // and captures them, if that is to be at load
 
+    // On a simulated machine: what its host does for a step, whatever passes the step has.
+    void pass_host_time() { steps_.pass_host_time(); }
     // One forward pass. Logits of the batch's logit rows, (rows, vocab) f32 in host memory, valid until the next call.
     // On a device that computes nothing there are none, and the time that the device charges passes on the clock.
     // A batch without tokens is its copies alone.

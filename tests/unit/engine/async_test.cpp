@@ -70,6 +70,22 @@ TEST(AsyncScheduling, TakesOneOpToPutTokensInPlace) {
     EXPECT_EQ(token_times(simulated(AsyncScheduling::kAuto, 0), 5), expected);
 }
 
+// As on GPUs. The ranks of a simulation are one that is charged.
+TEST(AsyncScheduling, StepsOfSeveralRanksDoNotOverlap) {
+    const auto on_two = [](AsyncScheduling async) {
+        auto c = simulated(async, 1'000'000);
+        c.engine.tensor_parallel_size = 2;
+        c.device.settings["collective_latency_ns"] = "100";
+        c.device.settings["collective_bandwidth"] = "1e9";
+        return c;
+    };
+    EXPECT_EQ(token_times(on_two(AsyncScheduling::kAuto), 4), token_times(on_two(AsyncScheduling::kOff), 4));
+    VirtualClock clock;
+    const auto made = Engine::create(on_two(AsyncScheduling::kOn), registry(), clock);
+    ASSERT_FALSE(made);
+    EXPECT_THAT(made.error(), HasSubstr("ranks"));
+}
+
 std::map<RequestId, Output> texts(const config::EngineConfig& c, std::vector<StepReport>* steps = nullptr) {
     Harness h(c);
     for (uint64_t i = 0; i < 12; ++i)

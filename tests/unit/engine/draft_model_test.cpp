@@ -344,6 +344,19 @@ TEST(DraftModel, ChargesItsPassesToTheNanosecond) {
     EXPECT_FALSE(h.engine->has_unfinished());
 }
 
+TEST(DraftModel, LeavesTheHostsOverheadAtOnceAStep) {
+    const auto took = [](const char* overhead) {
+        auto c = simulated(1);
+        c.device.settings["step_overhead_ns"] = overhead;
+        Harness h(c);
+        h.add(random_prompt(0, 4), greedy(30));
+        h.run_all();
+        return std::pair(h.steps.size(), h.steps.back().end_ns - h.steps.front().start_ns);
+    };
+    const auto [steps, without] = took("0");
+    EXPECT_EQ(took("250000"), std::pair(steps, without + steps * 250'000));
+}
+
 TEST(DraftModel, IsAcceptedAsOftenAsDeclared) {
     std::vector<Case> all;
     for (uint64_t i = 0; i < 30; ++i) all.push_back({random_prompt(i, 10), seeded(i, 100)});
