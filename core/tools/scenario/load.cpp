@@ -25,6 +25,15 @@ void add_step(Table<Step>& t, KeyInfo info, Read read) {
     });
 }
 
+// {} means none only of what must be named in full. Elsewhere it would hold always.
+void check_named(const Node& node, const SubjectInfo& subject, Faults& faults) {
+    const bool in_full = subject.subject == Subject::kScheduled || subject.subject == Subject::kFinished;
+    if (in_full || node.kind != NodeKind::kMap || !node.entries.empty()) return;
+    const bool events = subject.subject == Subject::kKvEvents;
+    faults.add(node.origin, "'" + std::string(subject.name) + "' names nothing, and so expects nothing" +
+                                (events ? " (to expect none: {stored: 0, removed: 0, cleared: 0})" : ""));
+}
+
 step::Expect read_expect(const Node& node, Faults& faults) {
     step::Expect out;
     if (!config::is_section(node, "'expect'", faults)) return out;
@@ -32,9 +41,11 @@ step::Expect read_expect(const Node& node, Faults& faults) {
     for (const SubjectInfo& s : subjects()) known.push_back({.name = s.name});
     config::check_unknown_keys(node, known, {}, faults);
     for (const Entry& entry : node.entries)
-        for (const SubjectInfo& s : subjects())
-            if (s.name == entry.key) out.expectations.push_back({s.subject, read_value(entry.value, s, faults),
-                                                                 entry.key_origin});
+        for (const SubjectInfo& s : subjects()) {
+            if (s.name != entry.key) continue;
+            out.expectations.push_back({s.subject, read_value(entry.value, s, faults), entry.key_origin});
+            check_named(entry.value, s, faults);
+        }
     if (out.expectations.empty()) faults.add(node.origin, "'expect' expects nothing");
     return out;
 }

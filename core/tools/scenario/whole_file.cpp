@@ -180,6 +180,9 @@ class WholeFile {
         for (const Expectation& e : what.expectations) {
             faults_.move_to(e.origin);
             if (e.subject == Subject::kDecoded) needs_text("decoded");
+            if (e.subject == Subject::kEvictedNext && scenario_.kv_policy)
+                faults_.add("'evicted_next' beside kv_policy, which chooses when a block is needed (what it chose: "
+                            "kv_events: {removed: [...]})");
             if (const auto* names = std::get_if<Names>(&e.value)) names_.check(*names);
             else if (const auto* counts = std::get_if<Counts>(&e.value)) names_.check_keys(*counts);
             else if (const auto* words = std::get_if<Words>(&e.value)) names_.check_keys(*words);

@@ -8,6 +8,7 @@
 namespace patchbay::scenario {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 // Two requests run, one waits, one has ended; a has a token and a draft, b came half from the cache.
@@ -115,6 +116,9 @@ TEST(ScenarioFile, NamesBlocksThatAreNone) {
               "s.yaml:10:14: no request 'f' was added before (did you mean 'a'?)");
     EXPECT_EQ(faults_of(expecting("evicted_next: []")),
               "s.yaml:10:28: 'evicted_next' names no block (to expect none: cached_pages: 0)");
+    EXPECT_EQ(faults_of("kv_policy: lru\n" + expecting("evicted_next: [e/0]")),
+              "s.yaml:11:14: 'evicted_next' beside kv_policy, which chooses when a block is needed (what it chose: "
+              "kv_events: {removed: [...]})");
     EXPECT_EQ(faults_of(expecting("kv_events: {store: 1}")),
               "s.yaml:10:26: unknown key 'store' (did you mean 'stored'?)");
     EXPECT_THAT(faults_of(expecting("kv_events: {cleared: [a/0]}")), HasSubstr("'kv_events.cleared' is a list, exp"));
@@ -122,6 +126,16 @@ TEST(ScenarioFile, NamesBlocksThatAreNone) {
     for (int i = 0; i < 4097; ++i) many += (i ? ", a/" : "a/") + std::to_string(i);
     EXPECT_EQ(faults_of(expecting("evicted_next: [" + many + "]")),
               "s.yaml:10:14: 4097 blocks, expected at most 4096");
+}
+
+TEST(ScenarioFile, ExpectsSomethingOfEachMap) {
+    for (const char* key : {"in_flight", "computed", "cached_tokens", "drafts", "preemptions", "stop_reason", "text",
+                            "sum", "count", "references"})
+        EXPECT_THAT(faults_of(expecting(key + std::string(": {}"))),
+                    EndsWith("'" + std::string(key) + "' names nothing, and so expects nothing"));
+    EXPECT_EQ(faults_of(expecting("kv_events: {}")), "s.yaml:10:25: 'kv_events' names nothing, and so expects nothing "
+                                                     "(to expect none: {stored: 0, removed: 0, cleared: 0})");
+    EXPECT_EQ(faults_of(expecting("scheduled: {}, finished: {}")), "");
 }
 
 TEST(ScenarioFile, NamesFormsAndTextsThatThereCannotBe) {
