@@ -7,8 +7,12 @@ namespace {
 using patchbay::SampleBatch;
 
 // The choice among allowed, finite logits: the highest, or one drawn from the softmax at `temperature`. −1: none.
-int32_t choose(const SampleBatch& batch, uint32_t i, float temperature, uint64_t seed, bool masked) {
+constexpr uint64_t kOfRow = ~uint64_t{0};
+
+int32_t choose(const SampleBatch& batch, uint32_t i, float temperature, uint64_t seed, bool masked,
+               uint64_t position = kOfRow) {
     const pb_sample_row& row = batch.row(i);
+    if (position == kOfRow) position = row.position;
     const auto logits = batch.logits(i);
     int32_t best = -1;
     double max_logit = -INFINITY;
@@ -16,7 +20,7 @@ int32_t choose(const SampleBatch& batch, uint32_t i, float temperature, uint64_t
         if ((masked && !patchbay::allowed(row, t)) || !(logits[t] > -INFINITY)) continue;
         const double x = temperature == 0
                              ? double{logits[t]}
-                             : logits[t] / temperature + patchbay::gumbel(seed, row.position, static_cast<uint32_t>(t));
+                             : logits[t] / temperature + patchbay::gumbel(seed, position, static_cast<uint32_t>(t));
         if (x > max_logit || best < 0) max_logit = x, best = static_cast<int32_t>(t);
     }
     return best;
@@ -93,6 +97,28 @@ struct DrawsFromACounter : Softmax {
     }
 };
 
+struct DrawsBySeedAlone : Softmax {
+    static constexpr const char* kName = "draws_by_seed_alone";
+    int32_t pick(const SampleBatch& batch, uint32_t i) {
+        return choose(batch, i, batch.row(i).params->temperature, batch.row(i).seed, true, 0);
+    }
+};
+
+struct DrawsByPositionAlone : Softmax {
+    static constexpr const char* kName = "draws_by_position_alone";
+    int32_t pick(const SampleBatch& batch, uint32_t i) {
+        return choose(batch, i, batch.row(i).params->temperature, 0, true);
+    }
+};
+
+struct FailsOnABias : Softmax {
+    static constexpr const char* kName = "fails_on_a_bias";
+    void begin(SampleBatch& batch) {
+        for (uint32_t i = 0; i < batch.size(); ++i)
+            if (batch.row(i).params->logit_bias_count > 0) throw patchbay::Error(PB_FAILED, "a bias is too hard");
+    }
+};
+
 struct DrawsByPlaceInBatch : Softmax {
     static constexpr const char* kName = "draws_by_place_in_batch";
     int32_t pick(const SampleBatch& batch, uint32_t i) {
@@ -143,6 +169,19 @@ class LeavesRawLogits : public Sampler<Softmax> {
     void process(SampleBatch&) {}
 };
 
+class ForgetsTheTemperature : public Sampler<Softmax> {
+  public:
+    void process(SampleBatch& batch) {
+        for (uint32_t i = 0; i < batch.size(); ++i) {
+            const auto logits = batch.logits(i);
+            for (size_t t = 0; t < logits.size(); ++t)
+                if (!patchbay::allowed(batch.row(i), t)) logits[t] = -INFINITY;
+            const double norm = patchbay::log_sum_exp(logits);
+            for (float& x : logits) x = static_cast<float>(x - norm);
+        }
+    }
+};
+
 template <class Parts>
 constexpr pb_component component() {
     return patchbay::sampler<Sampler<Parts>>(
@@ -155,6 +194,10 @@ PATCHBAY_PLUGIN(component<Softmax>(), component<FailsOnAnEmptyBatch>(), componen
                 component<WritesARowTooMany>(), component<SamplesAtTemperatureZero>(), component<IgnoresTheMask>(),
                 component<DrawsFromACounter>(), component<DrawsByPlaceInBatch>(), component<HidesItsFaults>(),
                 component<ReportsLogitsAsLogprobs>(), component<GivesANegativeSurprisal>(),
-                component<KeepsTheRows>(),
+                component<KeepsTheRows>(), component<DrawsBySeedAlone>(), component<DrawsByPositionAlone>(),
+                component<FailsOnABias>(),
+                patchbay::sampler<ForgetsTheTemperature>({.name = "forgets_the_temperature_in_process",
+                                                          .version = "1.0.0",
+                                                          .summary = "for the tests of the probe"}),
                 patchbay::sampler<LeavesRawLogits>(
                     {.name = "leaves_raw_logits", .version = "1.0.0", .summary = "for the tests of the probe"}))

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "conformance/sampler_case.hpp"
 
@@ -45,6 +46,7 @@ Outcome greedy(Subject& subject) {
         r.params = plain_params();
         r.params.temperature = 0;
         r.allowed.clear();
+        r.biases.clear();
     }
     PB_TRY(const Sampled s, sample(subject, *component, all(rows)));
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -150,6 +152,88 @@ Outcome logprobs(Subject& subject) {
     return {};
 }
 
+// The row's tokens with other noise: change(row, k) before draw k.
+template <class Change>
+Result<std::vector<int32_t>> draws(Subject& subject, const host::Component& component, const RowCase& row,
+                                   uint32_t count, Change&& change) {
+    constexpr uint32_t kRows = 500; // of a call
+    std::vector<int32_t> out;
+    while (out.size() < count) {
+        std::deque<RowCase> rows(std::min<size_t>(kRows, count - out.size()), row);
+        for (size_t i = 0; i < rows.size(); ++i) change(rows[i], out.size() + i);
+        PB_TRY(const Sampled s, sample(subject, component, all(rows)));
+        out.insert(out.end(), s.tokens.begin(), s.tokens.begin() + static_cast<ptrdiff_t>(rows.size()));
+    }
+    return out;
+}
+
+// One whose logits are nearly equal: another token is drawn nearly every time.
+Outcome noise(Subject& subject) {
+    constexpr uint32_t kDraws = 64;
+    PB_TRY(auto component, subject.make());
+    auto rows = random_rows(15, 4);
+    uint32_t likeliest = 0;
+    for (RowCase& r : rows) {
+        r.params = plain_params();
+        r.allowed.clear();
+        r.biases.clear();
+        for (float& x : r.logits) x /= 6;
+        const auto other_position = [](RowCase& row, uint64_t k) { row.position += k; };
+        const auto other_seed = [](RowCase& row, uint64_t k) { row.seed += k; };
+        PB_TRY(const auto by_position, draws(subject, *component, r, kDraws, other_position));
+        PB_TRY(const auto by_seed, draws(subject, *component, r, kDraws, other_seed));
+        const auto best = std::ranges::max_element(r.logits) - r.logits.begin();
+        const auto equal = [](const std::vector<int32_t>& all) { return std::ranges::count(all, all[0]) == kDraws; };
+        if (equal(by_position) && equal(by_seed) && by_position[0] == best && by_seed[0] == best) {
+            likeliest += 1;
+            continue;
+        }
+        const std::string same = " becomes token " + std::to_string(by_seed[0]) + " ";
+        if (equal(by_position))
+            return fail(name_of(0, r) + same + "at each of " + std::to_string(kDraws) + " positions");
+        if (equal(by_seed))
+            return fail(name_of(0, r) + same + "with each of " + std::to_string(kDraws) + " seeds");
+    }
+    if (likeliest == rows.size()) return Outcome::skip("it takes the highest logit at any temperature");
+    return {};
+}
+
+// What chi-square exceeds by chance once in some millions (Wilson and Hilferty).
+double highest_chi_square(double degrees) {
+    const double part = 2 / (9 * degrees), cube = 1 - part + 5 * std::sqrt(part);
+    return degrees * cube * cube * cube;
+}
+
+// Whether the row's tokens, drawn often, are distributed as process() says. What is wrong, or nothing.
+Result<std::string> compare_draws(Subject& subject, const host::Component& component, const RowCase& row,
+                                  std::span<const float> processed) {
+    constexpr uint32_t kDraws = 2000;
+    PB_TRY(const auto tokens, draws(subject, component, row, kDraws, [](RowCase& r, uint64_t k) {
+               r.seed += 7919 * k;
+               r.position += k;
+           }));
+    std::vector<double> counts(kVocab, 0);
+    for (const int32_t t : tokens)
+        if (in_vocab(t)) counts[static_cast<size_t>(t)] += 1;
+    double chi_square = 0, bins = 0, rare_count = 0, rare_expected = 0, worst = 0;
+    uint32_t worst_token = 0;
+    const auto part = [](double count, double expected) { // of what is rarer than five, less than it would be
+        return (count - expected) * (count - expected) / std::max(expected, 5.0);
+    };
+    for (uint32_t t = 0; t < kVocab; ++t) {
+        const double expected = kDraws * std::exp(static_cast<double>(processed[t]));
+        const double of_token = part(counts[t], expected);
+        if (of_token > worst) worst = of_token, worst_token = t;
+        if (expected >= 5) chi_square += of_token, bins += 1;
+        else rare_count += counts[t], rare_expected += expected;
+    }
+    chi_square += part(rare_count, rare_expected);
+    if (chi_square <= highest_chi_square(std::max(bins, 1.0))) return std::string();
+    return " became token " + std::to_string(worst_token) + " in " +
+           std::to_string(static_cast<int>(counts[worst_token])) + " of " + std::to_string(kDraws) +
+           " draws, process() gives it a probability of " + std::to_string(std::exp(processed[worst_token]));
+}
+
 Outcome process(Subject& subject) {
     if (!subject.table<pb_sampler>().process) return Outcome::skip("it has no process()");
     PB_TRY(auto component, subject.make());
@@ -169,6 +253,13 @@ Outcome process(Subject& subject) {
         if (const int32_t t = chosen.tokens[i];
             in_vocab(t) && !(s.logits[i * kVocab + static_cast<size_t>(t)] > -INFINITY))
             return fail(name_of(i, rows[i]) + " samples token " + std::to_string(t) + ", which process() excludes");
+    }
+    const auto often = drawn_rows();
+    PB_TRY(const Sampled of_often, sample(subject, *component, all(often), Call::kProcess));
+    for (size_t i = 0; i < often.size(); ++i) {
+        const std::span processed(of_often.logits.data() + i * kVocab, kVocab);
+        PB_TRY(const std::string wrong, compare_draws(subject, *component, often[i], processed));
+        if (!wrong.empty()) return fail(name_of(i, often[i]) + wrong);
     }
     return {};
 }
@@ -224,12 +315,13 @@ constexpr Check kChecks[] = {
     {"sampler.greedy", "takes the highest logit at temperature 0", there<greedy>},
     {"sampler.mask", "samples only tokens that are allowed", there<mask>},
     {"sampler.repeatable", "gives the same token for the same logits, seed and position", there<repeatable>},
+    {"sampler.noise", "draws other tokens at other positions, and with other seeds", there<noise>},
     {"sampler.batch", "gives a row the same token alone, in a batch, and in another order", there<batch>},
     {"sampler.faults", "notes the rows that have nothing to choose from, and no others", there<faults>},
     {"sampler.logprobs", "reports log-softmax of the raw logits, highest first", there<logprobs>},
     {"sampler.surprisal", "gives the surprisal of a token where mirostat_tau is set", there<surprisal>},
     {"sampler.lifetimes", "keeps no pointer past the call that it came with", there<lifetimes>},
-    {"sampler.process", "leaves log-probabilities that sum to 1 and cover what it samples", there<process>},
+    {"sampler.process", "leaves log-probabilities that sum to 1 and are those of what it samples", there<process>},
 };
 
 Result<> exercise(Subject& subject, const host::Component& component) {

@@ -16,6 +16,10 @@ std::deque<RowCase> random_rows(uint64_t seed, uint32_t count) {
     std::deque<RowCase> out;
     for (uint32_t i = 0; i < count; ++i) {
         RowCase c;
+        Noise of_biases(seed << 16 | i);
+        if (of_biases.one_in(4))
+            for (uint32_t t = of_biases.below(40); t < kVocab; t += of_biases.between(1, 80))
+                c.biases.push_back({static_cast<int32_t>(t), of_biases.one_in(4) ? -100 : of_biases.real(-5, 5)});
         c.logits = noise.reals(kVocab, -6, 6);
         c.params.temperature = noise.one_in(3) ? 0 : noise.real(0.3f, 1.5f);
         if (noise.one_in(3)) c.params.top_k = static_cast<int32_t>(noise.between(1, 40));
@@ -52,6 +56,29 @@ std::deque<RowCase> random_rows(uint64_t seed, uint32_t count) {
     return out;
 }
 
+std::deque<RowCase> drawn_rows() {
+    Noise noise(14);
+    std::deque<RowCase> out;
+    for (const float temperature : {1.0f, 0.5f, 1.5f, 0.8f, 1.0f, 1.0f, 0.7f}) {
+        RowCase& c = out.emplace_back();
+        c.logits.assign(kVocab, -40);
+        for (uint32_t k = 0; k < 12; ++k) c.logits[noise.below(kVocab)] = noise.real(-2, 2);
+        for (uint32_t t = 0; t < kVocab; ++t)
+            if (c.logits[t] > -40 && c.prompt.size() < 4) c.prompt.push_back(static_cast<int32_t>(t));
+        c.output = c.prompt;
+        c.params.temperature = temperature;
+    }
+    out[2].allow_none();
+    for (uint32_t t = 0; t < kVocab; t += 1 + t % 2) out[2].allow(t);
+    out[3].params.top_k = 5;
+    out[4].params.top_p = 0.7f;
+    out[5].params.min_p = 0.1f;
+    out[6].params.repetition_penalty = 1.3f;
+    out[6].params.presence_penalty = 0.5f;
+    out[6].biases = {{out[6].prompt[0], 1.5f}, {out[6].prompt[1], -1.5f}};
+    return out;
+}
+
 std::deque<RowCase> strange_rows() {
     std::deque<RowCase> out = random_rows(5, 12);
     std::fill(out[0].logits.begin(), out[0].logits.end(), NAN);
@@ -82,7 +109,7 @@ std::string name_of(size_t i, const RowCase& row) {
     add("presence_penalty", p.presence_penalty, 0);
     add("frequency_penalty", p.frequency_penalty, 0);
     add("logprobs", p.logprobs, 0);
-    add("logit biases", p.logit_bias_count, 0);
+    add("logit biases", static_cast<double>(row.biases.size()), 0);
     add("dry_multiplier", p.dry_multiplier, 0);
     add("top_n_sigma", p.top_n_sigma, 0);
     add("typical_p", p.typical_p, 0);
@@ -176,8 +203,11 @@ Result<Sampled> sample(Subject& subject, const host::Component& component, const
         pb_sampling_params p = c.params;
         p.dry_breakers = lent.lend(c.breakers);
         p.dry_breaker_count = static_cast<uint32_t>(c.breakers.size());
-        if (table.accepts && table.accepts(component.self(), &p) != PB_OK)
-            p.dry_multiplier = p.top_n_sigma = p.typical_p = p.xtc_probability = p.mirostat_tau = 0;
+        p.logit_bias = c.biases.empty() ? nullptr : lent.lend(c.biases);
+        p.logit_bias_count = static_cast<uint32_t>(c.biases.size());
+        const auto refused = [&] { return table.accepts && table.accepts(component.self(), &p) != PB_OK; };
+        if (refused()) p.dry_multiplier = p.top_n_sigma = p.typical_p = p.xtc_probability = p.mirostat_tau = 0;
+        if (refused()) p.logit_bias_count = 0;
         out.logits.insert(out.logits.end(), c.logits.begin(), c.logits.end());
         rows.push_back({100 + i, c.seed, c.position, lent.lend(p), lent.lend(c.prompt), lent.lend(c.output),
                         static_cast<uint32_t>(c.prompt.size()), static_cast<uint32_t>(c.output.size()),

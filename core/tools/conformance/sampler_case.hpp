@@ -15,6 +15,7 @@ struct RowCase { // one sequence that wants a token
     std::vector<float> logits;
     pb_sampling_params params = plain_params();
     std::vector<int32_t> prompt, output, breakers;
+    std::vector<pb_logit_bias> biases;
     std::vector<float> surprisal; // one an output token
     std::vector<uint32_t> allowed; // empty: all
     uint64_t seed = 0, position = 0;
@@ -25,6 +26,8 @@ struct RowCase { // one sequence that wants a token
 };
 
 std::deque<RowCase> random_rows(uint64_t seed, uint32_t count); // sane ones, of every kind of request
+// Of few likely tokens, at several temperatures above 0 and with the usual truncations: to draw from often.
+std::deque<RowCase> drawn_rows();
 std::deque<RowCase> strange_rows(); // that no sane model gives: NaN, all −inf, +inf, nothing allowed that is finite
 std::vector<const RowCase*> all(const std::deque<RowCase>&);
 // "row 14 (vocabulary 203, temperature 0.7, top_k 5, seed 9, position 31, 12 tokens allowed)": what is not off.
