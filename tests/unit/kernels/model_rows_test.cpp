@@ -131,6 +131,17 @@ TEST_P(ModelRows, ActivationsLetNanThrough) {
     }
 }
 
+TEST_P(ModelRows, ActivationsKeepInfinity) {
+    const float infinity = std::numeric_limits<float>::infinity();
+    for (const auto op : {silu, gelu_erf}) {
+        Poisoned x(1, 3);
+        x.fill({1, infinity, 1e30f});
+        op(machine, x.view());
+        EXPECT_EQ(x.row(0)[1], infinity);
+        EXPECT_EQ(x.row(0)[2], 1e30f);
+    }
+}
+
 TEST_P(ModelRows, SigmoidMulTakesAGateForEachElementOrOneForARow) {
     for (int i = 0; i < 30; ++i) {
         const int64_t rows = random.between(1, 6), n = random.between(1, 200), gates = i % 2 ? n : 1;
