@@ -25,10 +25,11 @@ void add_step(Table<Step>& t, KeyInfo info, Read read) {
     });
 }
 
-// {} means none only of what must be named in full. Elsewhere it would hold always.
+// {} means none of what must be named in full. Elsewhere it would hold always.
+bool may_be_empty(Subject subject) { return subject == Subject::kScheduled || subject == Subject::kFinished; }
+
 void check_named(const Node& node, const SubjectInfo& subject, Faults& faults) {
-    const bool in_full = subject.subject == Subject::kScheduled || subject.subject == Subject::kFinished;
-    if (in_full || node.kind != NodeKind::kMap || !node.entries.empty()) return;
+    if (may_be_empty(subject.subject) || node.kind != NodeKind::kMap || !node.entries.empty()) return;
     const bool events = subject.subject == Subject::kKvEvents;
     faults.add(node.origin, "'" + std::string(subject.name) + "' names nothing, and so expects nothing" +
                                 (events ? " (to expect none: {stored: 0, removed: 0, cleared: 0})" : ""));
@@ -102,7 +103,12 @@ Table<Step> step_table(const host::Registry* registry) { // null: for its keys a
                  out.what = step::InFlight{read_names(node, "in_flight", faults)};
              });
     KeyInfo expect{.name = "expect", .type = ValueType::kMap, .description = "what must be so now"};
-    for (const SubjectInfo& s : subjects()) expect.children.push_back(other(s.name, schema_of(s.shape), s.description));
+    for (const SubjectInfo& s : subjects()) {
+        std::string schema = schema_of(s.shape);
+        if (schema.starts_with(R"({"type": "object")") && !may_be_empty(s.subject))
+            schema.insert(schema.size() - 1, R"(, "minProperties": 1)");
+        expect.children.push_back(other(s.name, std::move(schema), s.description));
+    }
     add_step(t, expect, [](const Node& node, Step& out, Faults& faults) { out.what = read_expect(node, faults); });
     const KeyInfo run = whole("run", 1, kMaxSteps, "steps", "so many steps come back, with made-up tokens");
     add_step(t, run, [run](const Node& node, Step& out, Faults& faults) {
