@@ -9,10 +9,8 @@
 #include "base/clock.hpp"
 #include "base/crash_report.hpp"
 #include "serve/client_routes.hpp"
-#include "serve/dashboard.hpp"
-#include "serve/error_reply.hpp"
 #include "serve/lost_answers.hpp"
-#include "serve/reply.hpp"
+#include "serve/operator_routes.hpp"
 
 namespace patchbay::serve {
 
@@ -63,7 +61,8 @@ Result<> Server::start_admin() {
     };
     auto admin = Admin::start(
         *options_.admin, {*engine_, observers_.journal(), metrics_, model, "serve", options_.version,
-                          [this] { drain(); }, [this] { return metrics_text(); }, {}, replacement_.get()});
+                          [this] { drain(); }, [this] { return metrics_text(metrics_, *http_); }, {},
+                          replacement_.get()});
     if (admin) admin_ = *std::move(admin);
     else if (options_.admin->required) return admin.failure();
     else spdlog::warn("there is no admin address: {}", admin.error());
@@ -90,16 +89,14 @@ Server::Server(const ServerOptions& options, std::unique_ptr<engine::Engine> eng
     };
     replacement_ = std::make_unique<ModelReplacement>(
         ModelReplacement::Parts{*engine_, gate_, observers_.journal(), options.make_engine, taken_over});
-    routes_.add(operator_routes());
+    drainer_.emplace(admission_, gate_, *engine_);
+    routes_.add(operator_routes(
+        {*engine_, admission_, routes_, [this] { return metrics_text(metrics_, *http_); }, options.version}));
     routes_.add(model_routes(gate_, routes_));
     routes_.add(text_routes({*engine_, gate_, admission_, routes_, metrics_, options.prefix_cache_per_key}));
 }
 
 Server::~Server() { stop(); }
-
-bool Server::ready() const {
-    return !admission_.is_closed() && engine_->status().state == service::ServiceState::kRunning;
-}
 
 std::optional<std::string> Server::failure() const {
     const service::ServiceStatus status = engine_->status();
@@ -107,18 +104,7 @@ std::optional<std::string> Server::failure() const {
     return status.reason;
 }
 
-void Server::drain() {
-    const std::lock_guard lock(mutex_);
-    if (!admission_.close()) return;
-    drainer_ = std::thread([this] {
-        gate_.wait_until_calm(); // those that wait for another model are under way, too
-        engine_->drain();
-        http_->stop_listening();
-        http_->wait_until_closed(); // of each connection the last answer is sent, or its deadline has passed
-        engine_->stop();
-    });
-}
-
+void Server::drain() { drainer_->begin(*http_); }
 void Server::wait() { engine_->wait(); }
 void Server::stop_on_signals() { signals_ = std::make_unique<Signals>(*this); }
 
@@ -128,40 +114,7 @@ void Server::stop() {
     if (admin_) admin_->stop();
     if (http_) http_->stop();
     gate_.end();
-    const std::lock_guard lock(mutex_);
-    if (drainer_.joinable()) drainer_.join();
-}
-
-// ---- what operators ask ----
-
-HttpResponse Server::metrics_text() {
-    metrics_.scrape(http_->connections(), http_->exchanges());
-    return {200, metrics_.text(), kMetricsType};
-}
-
-std::vector<Route> Server::operator_routes() {
-    using ExchangePtr = std::shared_ptr<Exchange>;
-    const auto health = [this](const ExchangePtr& e) {
-        if (const auto why = failure())
-            return routes_.refuse(e, fail(StatusCode::kUnavailable, "the engine has failed: " + *why));
-        routes_.answer(e, {200, "", ""});
-    };
-    const auto readiness = [this](const ExchangePtr& e) {
-        if (ready()) return routes_.answer(e, {200, "", ""});
-        const auto state = admission_.is_closed() ? service::ServiceState::kDraining : engine_->status().state;
-        routes_.refuse(e, fail(StatusCode::kUnavailable, "the engine is " + std::string(name_of(state))));
-    };
-    const auto version = [this](const ExchangePtr& e) {
-        routes_.answer(e, {200, dumped({{"version", options_.version}})});
-    };
-    constexpr bool kOpen = true;
-    return {
-        {"GET", "/health", health, kOpen},
-        {"GET", "/ready", readiness, kOpen},
-        {"GET", "/version", version, kOpen},
-        {"GET", "/metrics", [this](const ExchangePtr& e) { routes_.answer(e, metrics_text()); }, kOpen},
-        {"GET", "/dashboard", [this](const ExchangePtr& e) { routes_.answer(e, dashboard_page()); }, kOpen},
-    };
+    drainer_->join();
 }
 
 }  // namespace patchbay::serve

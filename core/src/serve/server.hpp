@@ -2,14 +2,13 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "serve/admin.hpp"
 #include "serve/admission.hpp"
+#include "serve/drainer.hpp"
 #include "serve/engine_observers.hpp"
 #include "serve/model_gate.hpp"
 #include "serve/model_replacement.hpp"
@@ -42,7 +41,6 @@ class Server {
 
     uint16_t port() const { return http_->port(); }
     const Admin* admin() const { return admin_.get(); } // null: there is none
-    bool ready() const;
     // Not ready any more; refuses new requests for text and ends when all that it has are answered.
     void drain();
     void stop();                      // at once: what is unfinished is aborted
@@ -57,8 +55,6 @@ class Server {
 
     Server(const ServerOptions&, std::unique_ptr<engine::Engine>, ServedModel, metrics::Metrics&);
     Result<> start_admin();
-    std::vector<Route> operator_routes(); // health, readiness, version, metrics, dashboard
-    HttpResponse metrics_text();
 
     const ServerOptions options_;
     ModelGate gate_;
@@ -66,9 +62,8 @@ class Server {
     Routes routes_;
     Admission admission_;
     EngineObservers observers_; // on the engine's thread
-    std::mutex mutex_;
-    std::thread drainer_; // under the mutex
     std::unique_ptr<service::EngineThread> engine_;
+    std::optional<Drainer> drainer_;
     std::unique_ptr<ModelReplacement> replacement_;
     std::unique_ptr<HttpServer> http_;
     std::unique_ptr<Admin> admin_;
