@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "ends.hpp"
 #include "engine/metrics/engine_metrics.hpp"
 #include "paths.hpp"
 #include "serve/admin_client.hpp"
@@ -158,24 +159,27 @@ TEST(LoopControl, AnswersWhatIsAskedWhenTheLoopHasEnded) {
     EXPECT_THAT(after.error(), HasSubstr("no engine listens on"));
 }
 
+void end_while_clients_ask() {
+    Loop loop;
+    std::atomic<int> asked = 0;
+    std::thread setter([&] {
+        for (bool answered = true; answered; ++asked)
+            answered =
+                static_cast<bool>(loop.ask("POST", "/set", R"({"kind": "scheduler", "params": {"none": "1"}})"));
+    });
+    std::thread swapper([&] {
+        while (loop.ask("POST", "/swap", R"({"kind": "sampler", "plugin": "standard"})")) asked += 1;
+    });
+    while (asked < 2) std::this_thread::yield();
+    loop.end();
+    setter.join();
+    swapper.join();
+}
+
 // What comes in the middle of the end is answered, and waits for no step that never comes.
 TEST(LoopControl, LetsNoClientWaitAtTheEnd) {
-    for (int round = 0; round < 20; ++round) {
-        Loop loop;
-        std::atomic<int> asked = 0;
-        std::thread setter([&] {
-            for (bool answered = true; answered; ++asked)
-                answered = static_cast<bool>(
-                    loop.ask("POST", "/set", R"({"kind": "scheduler", "params": {"none": "1"}})"));
-        });
-        std::thread swapper([&] {
-            while (loop.ask("POST", "/swap", R"({"kind": "sampler", "plugin": "standard"})")) asked += 1;
-        });
-        while (asked < 2) std::this_thread::yield();
-        loop.end();
-        setter.join();
-        swapper.join();
-    }
+    for (int round = 0; round < 20; ++round)
+        ASSERT_TRUE(ends(end_while_clients_ask)) << "a client waits on, in round " << round;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "base/thread_pool.hpp"
 
 #include "base/clock.hpp"
+#include "ends.hpp"
 
 #include <gtest/gtest.h>
 
@@ -73,8 +74,11 @@ TEST_P(ThreadPools, WakeAfterHavingSleptBetweenJobs) {
 }
 
 TEST_P(ThreadPools, EndWithoutHavingRunAnything) {
-    const ThreadPool pool(GetParam());
-    EXPECT_EQ(pool.threads(), GetParam());
+    const uint32_t threads = GetParam();
+    EXPECT_TRUE(ends([threads] {
+        const ThreadPool pool(threads);
+        EXPECT_EQ(pool.threads(), threads);
+    }));
 }
 
 TEST(ThreadPool, WorksOnSeveralThreadsAtOnce) {
