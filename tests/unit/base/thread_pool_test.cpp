@@ -66,10 +66,9 @@ TEST_P(ThreadPools, FinishAJobBeforeTheNextOverManyShortOnes) {
 
 TEST_P(ThreadPools, WakeAfterHavingSleptBetweenJobs) {
     ThreadPool pool(GetParam());
-    const Patience patience;
     for (int job = 0; job < 5; ++job) {
         for (int i = 0; i < 2000; ++i) std::this_thread::yield(); // longer than a worker spins
-        ASSERT_EQ(tasks_that_meet(pool, GetParam(), patience), GetParam()) << "a worker slept on in job " << job;
+        ASSERT_EQ(tasks_that_meet(pool, GetParam(), Patience()), GetParam()) << "a worker slept on in job " << job;
     }
 }
 
