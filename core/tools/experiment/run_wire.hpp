@@ -127,7 +127,7 @@ void fields(auto& a, engine::ModelFacts& f) { // without its work
     a(f.architecture, f.identity, f.weight_dtype, f.dtype, f.vocab_size, f.hidden_size, f.weight_bytes);
 }
 void fields(auto& a, engine::KvFacts& f) {
-    a(f.num_blocks, f.block_size, f.groups, f.state_groups, f.bytes, f.page_bytes, f.swap_pages, f.padding,
+    a(f.num_blocks, f.block_size, f.groups, f.state_groups, f.windows, f.bytes, f.page_bytes, f.swap_pages, f.padding,
       f.prefix_caching, f.dtype, f.layout, f.watermark);
 }
 void fields(auto& a, engine::GraphFacts& f) {
