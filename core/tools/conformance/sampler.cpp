@@ -152,6 +152,8 @@ Outcome logprobs(Subject& subject) {
     return {};
 }
 
+constexpr uint64_t kFar = 100'000; // where positions of draws begin: in no text that a test of a plugin has
+
 // The row's tokens with other noise: change(row, k) before draw k.
 template <class Change>
 Result<std::vector<int32_t>> draws(Subject& subject, const host::Component& component, const RowCase& row,
@@ -178,7 +180,7 @@ Outcome noise(Subject& subject) {
         r.allowed.clear();
         r.biases.clear();
         for (float& x : r.logits) x /= 6;
-        const auto other_position = [](RowCase& row, uint64_t k) { row.position += k; };
+        const auto other_position = [](RowCase& row, uint64_t k) { row.position += kFar + k; };
         const auto other_seed = [](RowCase& row, uint64_t k) { row.seed += k; };
         PB_TRY(const auto by_position, draws(subject, *component, r, kDraws, other_position));
         PB_TRY(const auto by_seed, draws(subject, *component, r, kDraws, other_seed));
@@ -210,7 +212,7 @@ Result<std::string> compare_draws(Subject& subject, const host::Component& compo
     constexpr uint32_t kDraws = 2000;
     PB_TRY(const auto tokens, draws(subject, component, row, kDraws, [](RowCase& r, uint64_t k) {
                r.seed += 7919 * k;
-               r.position += k;
+               r.position += kFar + k;
            }));
     std::vector<double> counts(kVocab, 0);
     for (const int32_t t : tokens)
