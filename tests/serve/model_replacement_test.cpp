@@ -6,6 +6,7 @@
 #include <future>
 
 #include "base/json_file.hpp"
+#include "engine/engine_control.hpp"
 #include "metrics/scrape.hpp"
 #include "serve/admin_client.hpp"
 #include "serve/admin_fixture.hpp"
@@ -178,7 +179,7 @@ TEST_F(Replaced, ThePluginsThatWereSwappedInStay) {
         committed = committed || (s["kind"] == "scheduler" && s["outcome"] == "committed");
     EXPECT_TRUE(committed) << now["swaps"]["last"];
     server.server->engine().call([](engine::Engine& engine) {
-        const auto c = engine.configuration();
+        const auto c = engine.control().configuration();
         EXPECT_EQ(c.scheduler.plugin, "sjf");
         EXPECT_EQ(c.scheduler.settings.at("ageing"), "10");
     });
@@ -205,7 +206,8 @@ class ReplacedLate : public Replaced {
     }
     config::PluginChoice scheduler() const {
         config::PluginChoice out;
-        server.server->engine().call([&](engine::Engine& engine) { out = engine.configuration().scheduler; });
+        server.server->engine().call(
+            [&](engine::Engine& engine) { out = engine.control().configuration().scheduler; });
         return out;
     }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "engine/engine_control.hpp"
 #include "host/prober.hpp"
 #include "host/registry.hpp"
 #include "patchbay/sdk/philox.hpp"
@@ -137,7 +138,7 @@ void swap_sampler(Harness& h, uint32_t step) {
     static host::Prober prober(host::ProbeOptions{.program = std::string(kBuildDir) + "/bin/patchbay-probe"});
     if (step % 25 > 0 || step > 500) return;
     const config::PluginChoice to{"faulty", {{"fault", step % 50 ? "throws" : "negative"}, {"vocab", "300"}}};
-    const auto swap = h.engine->swap({SwapSlot::kSampler, to, with_faulty(), prober});
+    const auto swap = h.engine->control().swap({SwapSlot::kSampler, to, with_faulty(), prober});
     EXPECT_NE(swap->record().state, host::SwapState::kRefused) << swap->record().text();
 }
 

@@ -1,5 +1,6 @@
 #include "simulation/simulation_fixture.hpp"
 
+#include "engine/engine_control.hpp"
 #include "engine/simulation.hpp"
 #include "host/prober.hpp"
 #include "patchbay/sdk/philox.hpp"
@@ -256,13 +257,13 @@ class Simulation final : execution::Script {
         if (wanted.empty() || chance(6) % 2 == 0)
             wanted.push_back({SwapSlot::kAttention, {"paged", {}}, all_plugins(), prober()});
         if (chance(7) % 3 == 0) wanted.push_back({SwapSlot::kScheduler, {"fcfs", {}}, all_plugins(), prober()});
-        for (const auto& swap : engine_->swap_together(wanted))
+        for (const auto& swap : engine_->control().swap_together(wanted))
             if (swap->record().state == host::SwapState::kRefused) note(swap->record().text());
     }
 
     void swap_to(const config::PluginChoice& to) {
         unsound_ = false;
-        const auto swap = engine_->swap({SwapSlot::kScheduler, to, all_plugins(), prober()});
+        const auto swap = engine_->control().swap({SwapSlot::kScheduler, to, all_plugins(), prober()});
         if (swap->record().state == host::SwapState::kRefused) note(swap->record().text());
     }
 

@@ -105,7 +105,7 @@ TEST_F(AllowedPlugins, AManifestThatNamesAnAllowedDigestDoesNotHelpOtherBytes) {
     ASSERT_TRUE(other) << other.error();
     host::Prober prober(host::ProbeOptions{.program = std::string(kBuildDir) + "/bin/patchbay-probe"});
     Swapping s(config("fcfs"));
-    const auto swap = s.engine->swap({SwapSlot::kScheduler, {"leaves_mark", {}}, *other, prober});
+    const auto swap = s.engine->control().swap({SwapSlot::kScheduler, {"leaves_mark", {}}, *other, prober});
     EXPECT_THAT(swap->record().text(), HasSubstr("refused in phase probe: file.sha256: "));
     EXPECT_FALSE(was_mapped());
 }

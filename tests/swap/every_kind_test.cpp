@@ -147,7 +147,7 @@ TEST(RandomSwaps, OfAnySlotSoundOrFaultyAloneOrTogetherChangeNoText) {
         s.add_requests();
         EXPECT_EQ(s.run([&] {
             const auto requests = chosen(dice, c.swap.probation_steps);
-            if (!requests.empty() && dice.below(3) == 0) s.engine->swap_together(requests);
+            if (!requests.empty() && dice.below(3) == 0) s.engine->control().swap_together(requests);
             const auto sound = s.engine->audit();
             EXPECT_TRUE(sound) << sound.error();
         }),

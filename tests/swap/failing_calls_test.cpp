@@ -96,7 +96,7 @@ class FailingCalls : public ::testing::TestWithParam<Wanted> {
     }
 
     std::shared_ptr<host::Swap> prepare() {
-        return s.engine->swaps().prepare(wanted);
+        return s.engine->control().swaps().prepare(wanted);
     }
     // True: nothing failed.
     bool is_ready(const std::shared_ptr<host::Swap>& swap) {

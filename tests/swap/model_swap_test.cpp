@@ -75,7 +75,8 @@ TEST(ModelSwap, ThatIsRolledBackNamesBlocksAsBefore) {
     const BlockKeys before = blocks(s);
     ask(s, 1, 3);
     s.step();
-    const auto swap = s.engine->swap({kModel, {demo_path(), {}}, with_models_of("swap_faulty_models_1"), prober()});
+    const auto swap =
+        s.engine->control().swap({kModel, {demo_path(), {}}, with_models_of("swap_faulty_models_1"), prober()});
     s.run();
     ASSERT_EQ(swap->record().state, SwapState::kRolledBack) << swap->record().text();
     ASSERT_TRUE(s.engine->reset_prefix_cache());
@@ -106,7 +107,7 @@ TEST_P(ModelFault, InAnyStepOfProbationIsRolledBackAndNoRequestIsLost) {
         const std::string before = s.engine->facts().model.identity;
         std::vector<SwapRequest> requests = {{kModel, {demo_path(), {}}, faulty, prober()}};
         if (with_scheduler) requests.push_back({SwapSlot::kScheduler, {"sjf", {}}, swap_registry(), prober()});
-        const auto swaps = s.engine->swap_together(requests);
+        const auto swaps = s.engine->control().swap_together(requests);
         EXPECT_EQ(s.run([&] { EXPECT_TRUE(s.engine->audit()); }), whole.texts); // of the same weights
         const host::SwapRecord r = swaps[0]->record();
         EXPECT_EQ(r.state, SwapState::kRolledBack) << r.text();
@@ -133,7 +134,7 @@ TEST(ModelSwap, OneThatIsLateOnProbationIsGoneBeforeTheNextStep) {
     Swapping s(c, &clock);
     ask(s, 1, 5);
     for (int i = 0; i < 4; ++i) s.step();
-    const auto swap = s.engine->swap({kModel, {demo_path(), {}}, late, prober()});
+    const auto swap = s.engine->control().swap({kModel, {demo_path(), {}}, late, prober()});
     EXPECT_EQ(s.run([&] { EXPECT_TRUE(s.engine->audit()); }), whole.texts);
     EXPECT_THAT(swap->record().text(), HasSubstr("rolled back in phase time: forward took "));
 }

@@ -86,7 +86,7 @@ TEST(SamplerSwap, IsRefusedWhereNoneIsCalled) {
     VirtualClock clock;
     const auto made = Engine::create(c, swap_registry(), clock);
     ASSERT_TRUE(made) << made.error();
-    const auto swap = (*made)->swap({kSampler, {"greedy", {}}, swap_registry(), prober()});
+    const auto swap = (*made)->control().swap({kSampler, {"greedy", {}}, swap_registry(), prober()});
     EXPECT_EQ(swap->record().text(), "swap sampler standard→greedy: refused in phase find: no sampler is called where "
                                      "the device computes nothing");
 }

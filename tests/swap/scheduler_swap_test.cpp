@@ -273,11 +273,11 @@ TEST(SchedulerSwap, BeyondTheLengthOfTheLineIsRefused) {
 TEST(SchedulerSwap, WaitsForItsTime) {
     Swapping s(busy_engine());
     s.add_requests();
-    const auto swap = s.engine->swaps().prepare({kScheduler, {"sjf", {}}, swap_registry(), prober()});
+    const auto swap = s.engine->control().swaps().prepare({kScheduler, {"sjf", {}}, swap_registry(), prober()});
     EXPECT_EQ(swap->record().state, SwapState::kReady);
     s.step();
     const uint64_t when = s.clock.now_ns() + 1'000'000;
-    s.engine->swaps().post(swap, when);
+    s.engine->control().swaps().post(swap, when);
     while (s.clock.now_ns() < when) {
         s.step();
         EXPECT_TRUE(swap->record().state == SwapState::kPosted || swap->record().time_ns >= when);
@@ -288,8 +288,8 @@ TEST(SchedulerSwap, WaitsForItsTime) {
 
 TEST(SchedulerSwap, OfAnotherEngineIsTurnedAway) {
     Swapping one(busy_engine()), other(busy_engine());
-    const auto swap = one.engine->swaps().prepare({kScheduler, {"sjf", {}}, swap_registry(), prober()});
-    other.engine->swaps().post(swap);
+    const auto swap = one.engine->control().swaps().prepare({kScheduler, {"sjf", {}}, swap_registry(), prober()});
+    other.engine->control().swaps().post(swap);
     EXPECT_EQ(swap->record().text(),
               "swap scheduler fcfs→sjf: refused in phase post: it was prepared for another engine");
 }
@@ -297,7 +297,8 @@ TEST(SchedulerSwap, OfAnotherEngineIsTurnedAway) {
 TEST(SchedulerSwap, ThatNoStepEverReachedIsReportedAtTheEndOfItsEngine) {
     auto s = std::make_unique<Swapping>(busy_engine());
     const auto posted = s->swap(kScheduler, {"sjf", {}});
-    const auto ready = s->engine->swaps().prepare({SwapSlot::kSampler, {"greedy", {}}, swap_registry(), prober()});
+    const auto ready =
+        s->engine->control().swaps().prepare({SwapSlot::kSampler, {"greedy", {}}, swap_registry(), prober()});
     s.reset();
     EXPECT_EQ(posted->wait().text(), "swap scheduler fcfs→sjf: refused in phase post: its engine ended first");
     EXPECT_EQ(ready->wait().text(), "swap sampler standard→greedy: refused in phase post: its engine ended first");

@@ -63,7 +63,7 @@ Swapping::Swapping(const config::EngineConfig& c, Clock* other, parallel::World*
 
 std::shared_ptr<host::Swap> Swapping::swap(SwapSlot slot, const config::PluginChoice& choice,
                                            const host::Registry& registry) {
-    return engine->swap({slot, choice, registry, prober()});
+    return engine->control().swap({slot, choice, registry, prober()});
 }
 
 void Swapping::add_requests() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/engine_control.hpp"
 #include "host/prober.hpp"
 #include "host/registry.hpp"
 #include "unit/engine/engine_fixture.hpp"

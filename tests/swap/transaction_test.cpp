@@ -23,7 +23,7 @@ std::vector<std::shared_ptr<host::Swap>> swap_together(Swapping& s, const std::v
                                                        const host::Registry& registry = swap_registry()) {
     std::vector<SwapRequest> requests;
     for (const To& t : to) requests.push_back({t.slot, t.choice, registry, prober()});
-    return s.engine->swap_together(requests);
+    return s.engine->control().swap_together(requests);
 }
 
 std::string slots_of(const Engine& e) { return name_in(e, "scheduler") + " " + name_in(e, "sampler"); }

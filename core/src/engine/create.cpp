@@ -293,7 +293,8 @@ Result<> Engine::Builder::connect(Substitutes* in_place) {
     Pipeline& p = *s.pipeline;
     std::array<SwapPort*, kSwapSlots.size()> ports{};
     for (size_t i = 0; i < ports.size(); ++i) ports[i] = &p.port(static_cast<SwapSlot>(i));
-    s.swaps.emplace(SwapControl::Parts{s.config, s.services, ports, p.swaps.model, p.swaps.all.transactions()});
+    s.control.emplace(EngineControl::Parts{
+        {s.config, s.services, ports, p.swaps.model, p.swaps.all.transactions()}, p.common.context, p.common.journal});
     PB_CHECK(p.cache.policy.adopt());
     const auto install = [](host::Slot& slot, std::unique_ptr<host::Component> component) {
         const host::Identity identity = host::Registry::identity(*component);

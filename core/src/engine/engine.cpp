@@ -6,10 +6,9 @@
 
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
-#include "config/slots.hpp"
+#include "engine/engine_control.hpp"
 #include "engine/facts.hpp"
 #include "engine/impl.hpp"
-#include "engine/swap/swap_control.hpp"
 #include "host/registry.hpp"
 
 namespace patchbay::engine {
@@ -46,7 +45,7 @@ Result<StepReport> Engine::step() { return impl_->pipeline->loop.step(); }
 const EngineFacts& Engine::facts() const { return impl_->facts; }
 const std::shared_ptr<const text::Tokenizer>& Engine::tokenizer() const { return impl_->tokenizer; }
 Clock& Engine::clock() { return impl_->clock; }
-SwapControl& Engine::swaps() { return *impl_->swaps; }
+EngineControl& Engine::control() { return *impl_->control; }
 const kv::KvCache& Engine::kv() const { return *impl_->pipeline->cache.kv; }
 
 const kv::BlockTable* Engine::table_of(RequestId id) const {
@@ -84,70 +83,6 @@ View Engine::view() const {
     out.total_swap_pages = p.cache.kv->swap().space().total();
     out.report = p.common.context.report;
     return out;
-}
-
-config::EngineConfig Engine::configuration() const {
-    config::EngineConfig out = impl_->config;
-    for (const std::string& kind : plugin_slots()) {
-        const host::Slot& slot = impl_->pipeline->port(*swap_slot(kind)).slot();
-        const config::SlotInfo* const key = config::find_slot(kind);
-        if (!slot.filled() || !key) continue;
-        const config::PluginChoice now{slot.current().type().name, slot.current().settings()};
-        if (key->choice) out.*(key->choice) = now;
-        else out.*(key->optional_choice) = now;
-    }
-    return out;
-}
-
-void Engine::take_over(uint64_t step, host::SwapRecord record) {
-    Pipeline& p = *impl_->pipeline;
-    p.common.context.step = step;
-    for (const auto state : {host::SwapState::kOnProbation, host::SwapState::kCommitted}) {
-        record.state = state;
-        record.end_step = record.settled() ? record.step : 0;
-        p.common.journal.note(record);
-        p.swaps.model.slot().line().report(record);
-    }
-}
-
-void Engine::end_swaps_of(Engine& other) {
-    constexpr const char* kPhase = "post";
-    const Failure why = unavailable("the engine was replaced by one of another model");
-    const uint64_t step = other.impl_->pipeline->common.context.step;
-    for (const std::string& kind : plugin_slots()) {
-        host::Slot& slot = other.impl_->pipeline->port(*swap_slot(kind)).slot();
-        host::SwapLine& reports = impl_->pipeline->port(*swap_slot(kind)).slot().line();
-        for (const host::SwapRecord& r : slot.line().take_reports()) reports.report(r);
-        if (slot.candidate()) reports.report(slot.turn_away(step, kPhase, why));
-        else if (slot.previous()) reports.report(slot.commit(step));
-        while (slot.line().due()) {
-            slot.take();
-            reports.report(slot.turn_away(step, kPhase, why));
-        }
-    }
-}
-
-std::shared_ptr<host::Swap> Engine::swap(const SwapRequest& request) {
-    auto swap = swaps().prepare(request);
-    swaps().post(swap);
-    return swap;
-}
-
-std::vector<std::shared_ptr<host::Swap>> Engine::swap_together(const std::vector<SwapRequest>& requests) {
-    auto ordered = swaps().prepare_together(requests);
-    swaps().post_together(ordered);
-    return ordered;
-}
-
-Result<> Engine::configure(SwapSlot which, const host::Settings& changes) {
-    host::Slot& slot = impl_->pipeline->port(which).slot();
-    if (!slot.filled()) return fail(StatusCode::kInvalid, "the engine has no " + std::string(name_of(which)));
-    return slot.current().configure(changes);
-}
-
-host::Settings Engine::settings(SwapSlot which) const {
-    host::Slot& slot = impl_->pipeline->port(which).slot();
-    return slot.filled() ? slot.current().settings() : host::Settings{};
 }
 
 }  // namespace patchbay::engine

@@ -13,15 +13,12 @@
 #include "engine/facts.hpp"
 #include "engine/request.hpp"
 #include "engine/stepping.hpp"
-#include "engine/swap/swap_request.hpp"
-#include "engine/swap/swap_slot.hpp"
 #include "engine/view.hpp"
-#include "host/component.hpp"
-#include "host/swap.hpp"
 #include "runner/model_work.hpp"
 #include "text/tokenizer.hpp"
 
 namespace patchbay::host {
+class MetricSink;
 class Registry;
 }
 
@@ -37,9 +34,9 @@ class World;
 
 namespace patchbay::engine {
 
+class EngineControl;
 class StepFiles;
 class StepObserver;
-class SwapControl;
 struct Substitutes;
 
 class Engine final : public SteppingEngine {
@@ -70,24 +67,7 @@ class Engine final : public SteppingEngine {
     // go on.
     Result<StepReport> step() override;
 
-    // Puts another component into a slot between two steps, by docs/hot-swap.md. What can be done beside the steps is
-    // done before it returns; the rest, and what came of it, is in the swap. [any thread but the one that steps; that
-    // one too, between steps]
-    std::shared_ptr<host::Swap> swap(const SwapRequest&);
-    // The same for several slots, which succeed or fail together, as SwapControl::prepare_together().
-    std::vector<std::shared_ptr<host::Swap>> swap_together(const std::vector<SwapRequest>&);
-    SwapControl& swaps(); // which prepares and posts them one after the other
-
-    // As it was made, but for what is in its slots now. [the thread that steps, between steps]
-    config::EngineConfig configuration() const;
-    // Before its first step, of an engine that goes on in place of another one: it numbers its steps on from there, and
-    // the first one reports the swap of the model that it is.
-    void take_over(uint64_t step, host::SwapRecord);
-
-    // Hot parameters of the component in a slot get other values, all of them or none; what is not given stays. [the
-    // thread that steps, between steps]
-    Result<> configure(SwapSlot, const host::Settings& changes);
-    host::Settings settings(SwapSlot) const; // of the component in a slot, defaults included; none: it is empty
+    EngineControl& control(); // what is in its slots, and how that is changed while it runs
 
     // Of what enters and leaves the prefix cache from now on: called at the end of a step, on its thread. `now_ns` on
     // the engine's clock.
@@ -97,9 +77,6 @@ class Engine final : public SteppingEngine {
     void observe(StepObserver&);
     void stop_observing(StepObserver&);
     StepFiles& files(); // that steps are written to [likewise]
-    // Of another engine, whose place and components this one takes: swaps on probation are committed, those in line
-    // refused. Reported with this engine's next step. [likewise, of both]
-    void end_swaps_of(Engine& other);
     Result<> reset_prefix_cache();    // refused while blocks are in use
     View view() const;                // between steps, or from an observer
     // Which sequence holds which KV and what is cached, likewise.

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "base/thread_pool.hpp"
+#include "engine/engine_control.hpp"
 #include "engine/facts.hpp"
 #include "engine/pipeline.hpp"
 #include "engine/speculation/draft_model.hpp"
-#include "engine/swap/swap_control.hpp"
 
 namespace patchbay::engine {
 
@@ -28,7 +28,7 @@ struct Engine::Impl { // in the order in which parts are made, so that each goes
     std::unique_ptr<execution::Executor> executor;
     std::unique_ptr<DraftModel> draft_model;          // null: there is no proposer
     std::unique_ptr<Pipeline> pipeline;
-    std::optional<SwapControl> swaps;
+    std::optional<EngineControl> control;
 };
 
 }  // namespace patchbay::engine

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/engine_control.hpp"
 #include "serve/admin_json.hpp"
 #include "serve/admin_orders.hpp"
 #include "serve/dashboard.hpp"
@@ -142,8 +143,8 @@ void Admin::set(const std::shared_ptr<Exchange>& exchange) {
         Result<> done;
         host::Settings settings;
         const bool called = controlled_.engine.call([&](engine::Engine& engine) {
-            done = engine.configure(wanted.slot, wanted.choice.settings);
-            settings = engine.settings(wanted.slot);
+            done = engine.control().configure(wanted.slot, wanted.choice.settings);
+            settings = engine.control().settings(wanted.slot);
         });
         if (!called) return routes_.refuse(exchange, fail(StatusCode::kUnavailable, "the engine has stopped"));
         if (!done) return routes_.refuse(exchange, done.failure());

@@ -2,6 +2,7 @@
 // build of what is in a slot is announced or adopted.
 #include <spdlog/spdlog.h>
 
+#include "engine/engine_control.hpp"
 #include "host/probe.hpp"
 #include "serve/admin.hpp"
 
@@ -44,7 +45,7 @@ void Admin::adopt(const NewBuild& build) {
         order.parts[0].choice.plugin = now && now->generation > 1 ? now->identity.name : controlled_.model().path;
     }
     const bool called = controlled_.engine.call(
-        [&](engine::Engine& engine) { order.parts[0].choice.settings = engine.settings(*slot); });
+        [&](engine::Engine& engine) { order.parts[0].choice.settings = engine.control().settings(*slot); });
     if (!called) return;
     order.registry = registry();
     order.done = [build](const Result<std::vector<host::SwapRecord>>& r) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "config/slots.hpp"
+#include "engine/engine_control.hpp"
 #include "execution/model_choice.hpp"
 #include "service/run_to_end.hpp"
 
@@ -41,14 +42,14 @@ void follow_slots(engine::Engine& next, const config::EngineConfig& made_of, con
         if (!before || !after || *before == *after) continue;
         const engine::SwapSlot which = *engine::swap_slot(kind);
         if (before->plugin != after->plugin) {
-            next.swap({which, *after, registry, prober});
+            next.control().swap({which, *after, registry, prober});
             continue;
         }
         host::Settings changes;
         for (const auto& [key, value] : after->settings)
             if (const auto old = before->settings.find(key); old == before->settings.end() || old->second != value)
                 changes.emplace(key, value);
-        if (const auto done = next.configure(which, changes); !done)
+        if (const auto done = next.control().configure(which, changes); !done)
             spdlog::warn("{} '{}' of the new engine keeps its parameters: {}", kind, after->plugin, done.error());
     }
 }
@@ -81,7 +82,7 @@ Result<host::SwapRecord> ModelReplacement::replace(const std::string& path, cons
     const JournalState before = p_.journal.state();
     if (const SlotStatus* const slot = before.slot("model")) record.from = slot->identity;
     config::EngineConfig config; // with the plugins that are in the slots now
-    if (!p_.engine.call([&](engine::Engine& now) { config = now.configuration(); }))
+    if (!p_.engine.call([&](engine::Engine& now) { config = now.control().configuration(); }))
         return fail(StatusCode::kUnavailable, "the engine has stopped");
     auto made = make(with_model(config, path), registry);
     if (!made) {
@@ -98,11 +99,11 @@ Result<host::SwapRecord> ModelReplacement::replace(const std::string& path, cons
     draining();
     const auto first = [&](engine::Engine& engine, engine::Engine& replaced, uint64_t step) {
         p_.taken_over(engine, next->model);
-        follow_slots(engine, config, replaced.configuration(), registry, prober_);
+        follow_slots(engine, config, replaced.control().configuration(), registry, prober_);
         record.step = step + 1;
         record.time_ns = engine.clock().now_ns();
         record.pause_ns = record.time_ns - closed_ns;
-        engine.take_over(step, record);
+        engine.control().take_over(step, record);
     };
     const auto done = p_.engine.replace(std::move(made->engine), first);
     if (!done) return done.failure();

@@ -3,7 +3,7 @@
 #include <future>
 #include <utility>
 
-#include "engine/swap/swap_control.hpp"
+#include "engine/engine_control.hpp"
 #include "engine/trace/step_files.hpp"
 
 namespace patchbay::service {
@@ -47,20 +47,20 @@ std::shared_ptr<host::Swap> EngineThread::swap(const engine::SwapRequest& reques
 std::vector<std::shared_ptr<host::Swap>> EngineThread::swap_together(std::vector<engine::SwapRequest> requests) {
     for (engine::SwapRequest& r : requests)
         r.between_steps = [this](const std::function<void()>& f) { return call([&](engine::Engine&) { f(); }); };
-    auto swaps = engine()->swap_together(requests);
+    auto swaps = engine()->control().swap_together(requests);
     want_boundary();
     return swaps;
 }
 
 std::shared_ptr<host::Swap> EngineThread::refuse_swap(const host::Identity& to, const std::string& phase,
                                                       const Failure& why) {
-    auto refused = engine()->swaps().refuse(to, phase, why);
+    auto refused = engine()->control().swaps().refuse(to, phase, why);
     want_boundary();
     return refused;
 }
 
 bool EngineThread::needs_new_engine(const engine::SwapRequest& request) {
-    return engine()->swaps().needs_new_engine(request);
+    return engine()->control().swaps().needs_new_engine(request);
 }
 
 void EngineThread::want_boundary() {
@@ -81,7 +81,7 @@ Result<> EngineThread::replace(std::shared_ptr<engine::Engine> next, const First
     const std::shared_ptr<engine::Engine> before = engine(); // destroyed here, without the lock
     const auto take_over = [&](uint64_t step) { // on the loop's thread, for which this one waits
         next->files().go_on_with(before->files());
-        next->end_swaps_of(*before);
+        next->control().end_swaps_of(before->control());
         first(*next, *before, step);
     };
     std::unique_lock lock(state_.mutex);

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "engine/swap/swap_request.hpp"
+#include "host/swap.hpp"
 
 namespace patchbay::service {
 
@@ -33,7 +35,7 @@ class LiveEngine {
     virtual ServiceStatus status() const = 0;
     // Calls f on the loop's thread between two steps and returns after it. False: the loop has ended, f was not called.
     virtual bool call(const std::function<void(engine::Engine&)>& f) = 0;
-    // As Engine::swap_together; waits for the probes and the constructions, not for the boundary.
+    // As EngineControl::swap_together; waits for the probes and the constructions, not for the boundary.
     virtual std::vector<std::shared_ptr<host::Swap>> swap_together(std::vector<engine::SwapRequest>) = 0;
 };
 

@@ -3,6 +3,8 @@
 #include <future>
 #include <utility>
 
+#include "engine/engine_control.hpp"
+
 namespace patchbay::service {
 
 void SteppedEngine::between_steps() {
@@ -56,7 +58,7 @@ bool SteppedEngine::call(const std::function<void(engine::Engine&)>& f) {
 std::vector<std::shared_ptr<host::Swap>> SteppedEngine::swap_together(std::vector<engine::SwapRequest> requests) {
     for (engine::SwapRequest& r : requests)
         r.between_steps = [this](const std::function<void()>& f) { return call([&](engine::Engine&) { f(); }); };
-    return engine_.swap_together(requests);
+    return engine_.control().swap_together(requests);
 }
 
 }  // namespace patchbay::service

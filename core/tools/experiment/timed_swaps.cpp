@@ -6,7 +6,7 @@
 #include "base/suggest.hpp"
 #include "config/plugin_slot.hpp"
 #include "config/table.hpp"
-#include "engine/swap/swap_control.hpp"
+#include "engine/engine_control.hpp"
 #include "engine/swap/together.hpp"
 #include "experiment/path_key.hpp"
 #include "host/prober.hpp"
@@ -135,7 +135,7 @@ Result<RunSwaps> RunSwaps::prepare(engine::Engine& engine, const std::vector<Swa
         std::vector<engine::SwapRequest> requests;
         for (next = first; next < tasks.size() && (next == first || tasks[next].timed.with_previous); ++next)
             requests.push_back({*engine::swap_slot(tasks[next].timed.kind), tasks[next].choice, registry, prober});
-        run.swaps_.push_back(engine.swaps().prepare_together(requests));
+        run.swaps_.push_back(engine.control().swaps().prepare_together(requests));
         for (const auto& swap : run.swaps_.back())
             if (const auto r = swap->record(); r.settled() && r.phase != engine::kTogether)
                 return fail(tasks[first].timed.origin.text() + ": " + r.text());
@@ -168,7 +168,7 @@ void RunSwaps::post(uint64_t start_ns, const Requests& planned) {
         due.emplace_back(when, i);
     }
     std::sort(due.begin(), due.end());
-    for (const auto& [when, i] : due) engine_->swaps().post_together(swaps_[i], start_ns + when);
+    for (const auto& [when, i] : due) engine_->control().swaps().post_together(swaps_[i], start_ns + when);
 }
 
 void RunSwaps::write(RunRecord& run) const {

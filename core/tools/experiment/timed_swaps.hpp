@@ -11,6 +11,7 @@
 #include "experiment/workload.hpp"
 #include "host/prober.hpp"
 #include "host/registry.hpp"
+#include "host/swap.hpp"
 
 namespace patchbay::experiment {
 

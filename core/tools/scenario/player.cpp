@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/printable.hpp"
+#include "engine/engine_control.hpp"
 #include "scenario/leave_out_model.hpp"
 #include "scenario/load.hpp"
 #include "scenario/scripted_engine.hpp"
@@ -244,7 +245,7 @@ void Player::act(const Step& step) {
         }
         void operator()(const step::Swap& what) const {
             const auto swap =
-                p.engine_->swap({engine::SwapSlot::kScheduler, what.scheduler, p.registry_, p.prober_});
+                p.engine_->control().swap({engine::SwapSlot::kScheduler, what.scheduler, p.registry_, p.prober_});
             const host::SwapRecord record = swap->record();
             if (record.state == host::SwapState::kRefused)
                 p.course_.differ("swap", "the scheduler takes the slot", record.text());

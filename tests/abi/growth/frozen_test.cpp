@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "conformance/run.hpp"
+#include "engine/engine_control.hpp"
 #include "host/prober.hpp"
 #include "host/registry.hpp"
 #include "patchbay/testing/sampler.hpp"
@@ -160,7 +161,7 @@ TEST(FrozenLibraries, TakeASlotOverFromOneAnotherAtEveryStep) {
         for (size_t n = 0; h.engine->has_unfinished() && n < 1000; ++n) {
             const auto& next = n % 2 == 0 ? clang.registry : gnu.registry;
             const SwapSlot slot = kind == "scheduler" ? SwapSlot::kScheduler : SwapSlot::kSampler;
-            swaps.push_back(h.engine->swap({slot, config::PluginChoice{"frozen", {}}, next, prober}));
+            swaps.push_back(h.engine->control().swap({slot, config::PluginChoice{"frozen", {}}, next, prober}));
             h.step();
         }
         for (const auto& swap : swaps) // the last one perhaps in the step that ended all

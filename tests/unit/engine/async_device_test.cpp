@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "engine/engine_control.hpp"
 #include "host/probe.hpp"
 #include "host/prober.hpp"
 #include "unit/engine/engine_fixture.hpp"
@@ -253,7 +254,7 @@ Ran swapped(config::EngineConfig c, const config::PluginChoice& to) {
     Harness h(c);
     for (uint64_t i = 0; i < 3; ++i) h.add(random_prompt(i, 45), drawn(i, 20));
     for (int i = 0; i < 4; ++i) h.step();
-    const auto swap = h.engine->swap({SwapSlot::kSampler, to, registry(), prober});
+    const auto swap = h.engine->control().swap({SwapSlot::kSampler, to, registry(), prober});
     h.run_all();
     const Ran ran{h.outputs, h.steps};
     Harness plain(synchronous());
@@ -297,7 +298,7 @@ TEST(AsyncOnADevice, OneThatFailsThereLeavesItsStepToThePredecessor) {
 TEST(AsyncOnADevice, OneOfAnotherDeviceIsRefusedTheSlot) {
     static host::Prober prober(host::ProbeOptions{.program = std::string(kBuildDir) + "/bin/patchbay-probe"});
     Harness h(tiny_model()); // on the CPU
-    const auto swap = h.engine->swap({SwapSlot::kSampler, {"replays", {}}, registry(), prober});
+    const auto swap = h.engine->control().swap({SwapSlot::kSampler, {"replays", {}}, registry(), prober});
     EXPECT_EQ(swap->record().state, host::SwapState::kRefused);
     EXPECT_THAT(swap->record().text(), HasSubstr("runs on device 'replays', and the model on 'cpu'"));
 }

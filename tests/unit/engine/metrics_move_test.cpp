@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "engine/engine_control.hpp"
 #include "engine/metrics/engine_metrics.hpp"
 #include "host/probe.hpp"
 #include "host/prober.hpp"
@@ -71,7 +72,7 @@ class Watched {
 
     void swap_scheduler(const char* name) {
         host::Prober prober(host::ProbeOptions{.program = std::string(kBuildDir) + "/bin/patchbay-probe"});
-        engine_->swap({SwapSlot::kScheduler, {name, {}}, registry(), prober});
+        engine_->control().swap({SwapSlot::kScheduler, {name, {}}, registry(), prober});
     }
 
     void step() {

@@ -2,6 +2,7 @@
 // samplers that do not have them.
 #include <gmock/gmock.h>
 
+#include "engine/engine_control.hpp"
 #include "host/probe.hpp"
 #include "host/prober.hpp"
 #include "unit/engine/engine_fixture.hpp"
@@ -96,7 +97,7 @@ TEST(SamplingStages, MakeTheSameTextByAnotherSamplerInTheSlot) {
     Harness h(tiny_model());
     for (uint64_t i = 0; i < kRequests; ++i) h.add(prompt_of(i), params_of(i));
     for (int step = 0; step < 10; ++step) h.step();
-    const auto swap = h.engine->swap({SwapSlot::kSampler, {"standard", {}}, registry(), prober()});
+    const auto swap = h.engine->control().swap({SwapSlot::kSampler, {"standard", {}}, registry(), prober()});
     h.run_all();
     EXPECT_EQ(swap->record().state, host::SwapState::kCommitted);
     const auto expected = alone();
@@ -143,7 +144,7 @@ TEST(SamplerWithoutAStage, DoesNotTakeTheSlotFromOneThatIsNeeded) {
     Harness h(on_a_device("standard"));
     const RequestId id = h.add({1, 2, 3}, mirostat(1, 20));
     for (int step = 0; step < 5; ++step) h.step();
-    auto swap = h.engine->swap({SwapSlot::kSampler, {"replays", {}}, registry(), prober()});
+    auto swap = h.engine->control().swap({SwapSlot::kSampler, {"replays", {}}, registry(), prober()});
     h.step();
     EXPECT_EQ(swap->record().state, host::SwapState::kRolledBack);
     EXPECT_EQ(swap->record().phase, "accepts");
@@ -151,7 +152,7 @@ TEST(SamplerWithoutAStage, DoesNotTakeTheSlotFromOneThatIsNeeded) {
     Harness without(on_a_device("standard"));
     const RequestId same = without.add({1, 2, 3}, mirostat(1, 20));
     EXPECT_EQ(h.run(id).tokens, without.run(same).tokens);
-    swap = h.engine->swap({SwapSlot::kSampler, {"replays", {}}, registry(), prober()});
+    swap = h.engine->control().swap({SwapSlot::kSampler, {"replays", {}}, registry(), prober()});
     h.run(h.add({1, 2, 3}, greedy(60)));
     EXPECT_EQ(swap->record().state, host::SwapState::kCommitted);
 }

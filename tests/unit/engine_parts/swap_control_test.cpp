@@ -6,6 +6,9 @@
 #include "base/refusals.hpp"
 #include "engine/facts.hpp"
 #include "engine/placement/recomputation.hpp"
+#include "engine/swap/model_swaps.hpp"
+#include "engine/swap/together.hpp"
+#include "engine/swap/transactions.hpp"
 #include "unit/engine_parts/step_neighbours.hpp"
 #include "unit/engine_parts/built_plugins.hpp"
 

@@ -6,6 +6,7 @@
 
 #include "engine/engine.hpp"
 #include "engine/loop/step_observer.hpp"
+#include "host/component.hpp"
 #include "metrics/catalogue.hpp"
 
 namespace patchbay::engine {

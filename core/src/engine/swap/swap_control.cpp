@@ -8,7 +8,9 @@
 
 #include "config/engine_config.hpp"
 #include "engine/swap/candidate.hpp"
+#include "engine/swap/model_swaps.hpp"
 #include "engine/swap/together.hpp"
+#include "engine/swap/transactions.hpp"
 #include "host/slot.hpp"
 
 namespace patchbay::engine {

@@ -7,15 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "engine/swap/model_swaps.hpp"
 #include "engine/swap/swap_port.hpp"
 #include "engine/swap/swap_request.hpp"
 #include "engine/swap/swap_slot.hpp"
-#include "engine/swap/transactions.hpp"
 #include "host/component.hpp"
 #include "host/swap.hpp"
 
 namespace patchbay::engine {
+
+class ModelSwaps;
+class Transactions;
 
 // [any thread but the one that steps; that one too, between steps]
 class SwapControl {
