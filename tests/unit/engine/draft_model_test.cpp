@@ -344,7 +344,7 @@ TEST(DraftModel, ChargesItsPassesToTheNanosecond) {
     EXPECT_FALSE(h.engine->has_unfinished());
 }
 
-TEST(DraftModel, LeavesTheHostsOverheadAtOnceAStep) {
+TEST(DraftModel, PaysTheHostsOverheadOnceAStep) {
     const auto took = [](const char* overhead) {
         auto c = simulated(1);
         c.device.settings["step_overhead_ns"] = overhead;

@@ -3,14 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "config/engine_config.hpp"
-#include "engine/facts.hpp"
-#include "engine/placement/recomputation.hpp"
-#include "engine/swap/model_swaps.hpp"
 #include "engine/swap/swap_ports.hpp"
-#include "engine/swap/transactions.hpp"
-#include "unit/engine_parts/built_plugins.hpp"
-#include "unit/engine_parts/step_neighbours.hpp"
+#include "unit/engine_parts/swap_neighbours.hpp"
 #include "unit/host/slot_steps.hpp"
 
 namespace patchbay::engine::testing {
@@ -22,28 +16,15 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using host::SwapState;
 
-struct Bench : RowNeighbours {
-    static SwapRequest request(SwapSlot slot, const char* plugin) {
-        return {.slot = slot, .choice = {plugin, {}}, .registry = built_plugins(), .prober = prober()};
-    }
+struct Bench : SwapNeighbours {
     static std::vector<SwapState> reported(host::Slot& slot) {
         std::vector<SwapState> out;
         for (const host::SwapRecord& r : slot.line().take_reports()) out.push_back(r.state);
         return out;
     }
 
-    host::Services services;
-    config::EngineConfig config;
-    EngineFacts facts;
-    Preemption preemption{{settings, sequences, kv, admission, hints, beams, draft_kv, executor, context}};
-    Recomputation recomputation{sequences, kv, hints, preemption, facts};
-    ModelSwaps model{{config, facts, executor, recomputation, clock, context, journal}};
-    FakeSwapPort first{clock, context, journal, "scheduler"}, second{clock, context, journal, "sampler"},
-        other{clock, context, journal};
     KvPolicyPort empty{host::KvPolicy{}, kv, clock, context, journal};
     KvPolicySwaps none{empty, sequences, context};
-    config::SwapSettings swap_settings{.probation_steps = 1, .max_call_ms = 0};
-    Transactions transactions{swap_settings, clock, journal, context};
     EngineControl part{
         {{config, services, {&first, &second, &other, &none, &other, &model}, model, transactions}, context, journal}};
 };
