@@ -61,4 +61,13 @@ class GgufBytes {
     uint64_t key_count_ = 0, tensor_count_ = 0;
 };
 
+// A Llama of one layer: its keys and one tensor, without the bytes of it.
+inline GgufBytes tiny_llama() {
+    GgufBytes out;
+    out.key("general.architecture", "llama").key("llama.context_length", 64u).key("llama.embedding_length", 32u);
+    out.key("llama.block_count", 1u).key("llama.feed_forward_length", 32u).key("llama.attention.head_count", 4u);
+    out.key("llama.attention.layer_norm_rms_epsilon", 1e-5f).tensor("token_embd.weight", {32, 8}, 0, 0);
+    return out;
+}
+
 }  // namespace patchbay::weights

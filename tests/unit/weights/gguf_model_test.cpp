@@ -11,7 +11,6 @@
 #include "unit/weights/gguf_fixture.hpp"
 #include "unit/weights/safetensors_fixture.hpp"
 #include "unit/weights/weight_specs.hpp"
-#include "weights/gguf_chat.hpp"
 #include "weights/gguf_keys.hpp"
 #include "weights/loader.hpp"
 #include "must.hpp"
@@ -194,13 +193,6 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, GgufModel,
 
 class GgufFiles : public ModelFolder {
   protected:
-    static GgufBytes llama() {
-        GgufBytes out;
-        out.key("general.architecture", "llama").key("llama.context_length", 64u).key("llama.embedding_length", 32u);
-        out.key("llama.block_count", 1u).key("llama.feed_forward_length", 32u).key("llama.attention.head_count", 4u);
-        out.key("llama.attention.layer_norm_rms_epsilon", 1e-5f).tensor("token_embd.weight", {32, 8}, 0, 0);
-        return out;
-    }
     std::string config_error(const GgufBytes& bytes) const {
         write("m.gguf", bytes.with(std::string(2048, '\0')));
         const auto config = read_model_config(folder / "m.gguf");
@@ -209,7 +201,7 @@ class GgufFiles : public ModelFolder {
 };
 
 TEST_F(GgufFiles, say_which_key_has_which_value_and_what_was_expected) {
-    EXPECT_EQ(config_error(llama()), "(was read)");
+    EXPECT_EQ(config_error(tiny_llama()), "(was read)");
     const std::string at = (folder / "m.gguf").string() + ": ";
     EXPECT_EQ(config_error(GgufBytes().key("general.architecture", "mamba")),
               at + "general.architecture is 'mamba', of GGUF files these are supported: llama, qwen2, "
@@ -219,77 +211,24 @@ TEST_F(GgufFiles, say_which_key_has_which_value_and_what_was_expected) {
               at + "no matrix 'token_embd.weight' (is it a part of a model?)");
     EXPECT_EQ(config_error(GgufBytes().key("general.architecture", "qwen2").tensor("token_embd.weight", {32, 8}, 0, 0)),
               at + "qwen2.embedding_length is not there, expected a size");
-    EXPECT_EQ(config_error(llama().key("llama.rope.dimension_count", 4u)),
+    EXPECT_EQ(config_error(tiny_llama().key("llama.rope.dimension_count", 4u)),
               at + "llama.rope.dimension_count is 4, expected 8, the length of keys");
-    EXPECT_EQ(config_error(llama().key("llama.expert_count", 8u)),
+    EXPECT_EQ(config_error(tiny_llama().key("llama.expert_count", 8u)),
               at + "llama.expert_used_count is not there, expected a size");
-    EXPECT_EQ(config_error(llama().key("llama.expert_count", 0u)), "(was read)");
-    const auto mixture = [&] { return llama().key("llama.expert_count", 8u).key("llama.expert_used_count", 2u); };
+    EXPECT_EQ(config_error(tiny_llama().key("llama.expert_count", 0u)), "(was read)");
+    const auto mixture = [&] { return tiny_llama().key("llama.expert_count", 8u).key("llama.expert_used_count", 2u); };
     EXPECT_EQ(config_error(mixture()), "(was read)");
     EXPECT_EQ(config_error(mixture().key("llama.expert_gating_func", 2u)),
               at + "llama.expert_gating_func is 2, expected 1, softmax");
     EXPECT_THAT(config_error(mixture().tensor("blk.0.attn_q.bias", {32}, 0, 0)), HasSubstr("has no biases"));
-    EXPECT_EQ(config_error(llama().key("llama.rope.scaling.type", "longrope")),
+    EXPECT_EQ(config_error(tiny_llama().key("llama.rope.scaling.type", "longrope")),
               at + "llama.rope.scaling.type is 'longrope', expected none, linear or yarn");
-    EXPECT_EQ(config_error(llama().key("llama.rope.freq_base", "high")),
+    EXPECT_EQ(config_error(tiny_llama().key("llama.rope.freq_base", "high")),
               at + "llama.rope.freq_base is 'high', expected a number");
-    EXPECT_THAT(config_error(llama().tensor("rope_freqs.weight", {5}, 0, 0)),
+    EXPECT_THAT(config_error(tiny_llama().tensor("rope_freqs.weight", {5}, 0, 0)),
                 HasSubstr("tensor 'rope_freqs.weight' is not 4 f32 numbers"));
     EXPECT_EQ(read_model_config(folder / "none.gguf").error(),
               "cannot open " + (folder / "none.gguf").string() + ": No such file or directory");
-}
-
-TEST_F(GgufFiles, end_an_output_at_all_tokens_that_llama_cpp_ends_it_at) {
-    const auto ends = [&](const std::vector<std::string>& tokens, GgufBytes bytes) {
-        write("m.gguf", bytes.texts("tokenizer.ggml.tokens", tokens).with(std::string(2048, '\0')));
-        std::vector<std::string> out;
-        const auto config = must(read_model_config(folder / "m.gguf"));
-        for (const auto& [key, value] : config)
-            if (key.starts_with("eos_token_id")) out.push_back(value);
-        std::ranges::sort(out);
-        return out;
-    };
-    const auto with_eos = [&](uint32_t id) { return llama().key("tokenizer.ggml.eos_token_id", id); };
-    EXPECT_THAT(ends({"a", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "b"}, with_eos(1)),
-                ElementsAre("1", "2", "3"));
-    EXPECT_THAT(ends({"a", "<end_of_turn>", "b", "c"}, with_eos(3).key("tokenizer.ggml.eom_token_id", 2u)),
-                ElementsAre("1", "2", "3"));
-    EXPECT_THAT(ends({"<|file_sep|>", "<|endoftext|>"}, with_eos(1)), ElementsAre("0", "1"));
-    EXPECT_THAT(ends({"a", "<|end|>"}, with_eos(0)), ElementsAre("0", "1"));
-    EXPECT_THAT(ends({"<|return|>", "<|end|>", "<|call|>"}, with_eos(0)), ElementsAre("0", "2"))
-        << "<|end|> ends a part of a message";
-    const auto control = [&](const std::vector<std::string>& tokens, int32_t type) {
-        std::string types;
-        for (size_t i = 0; i < tokens.size(); ++i) types += bytes_of(type);
-        return ends(tokens, llama().array("tokenizer.ggml.token_type", GgufType::kI32, tokens.size(), types));
-    };
-    EXPECT_THAT(control({"a", "</s>", "[PAD]"}, 3), ElementsAre("1", "2"));
-    EXPECT_THAT(control({"a", "</s>", "[PAD]"}, 1), ElementsAre()) << "plain text";
-    EXPECT_THAT(control({"<eos>", "</s>", "<|tool_response>"}, 3), ElementsAre("0", "2"));
-    EXPECT_THAT(ends({"a", "b", "c", "d", "e", "f", "g", "h", "<|im_end|>"}, with_eos(0)), ElementsAre("0"))
-        << "the model has no row for it";
-}
-
-TEST_F(GgufFiles, say_what_templates_of_chats_need) {
-    const auto chat = [&](GgufBytes bytes) {
-        write("m.gguf", bytes.texts("tokenizer.ggml.tokens", {"a", "<s>", "</s>"}).with(std::string(2048, '\0')));
-        return read_gguf_chat(folder / "m.gguf");
-    };
-    const auto none = must(chat(llama()));
-    EXPECT_EQ(none.chat_template + none.tool_template + none.bos_token + none.eos_token, "");
-    GgufBytes with_all = llama();
-    with_all.key("tokenizer.chat_template", "plain").key("tokenizer.chat_template.tool_use", "tools");
-    with_all.key("tokenizer.ggml.bos_token_id", 1u).key("tokenizer.ggml.eos_token_id", 2u);
-    const auto all = must(chat(with_all));
-    EXPECT_EQ(all.chat_template, "plain");
-    EXPECT_EQ(all.tool_template, "tools");
-    EXPECT_EQ(all.bos_token, "<s>");
-    EXPECT_EQ(all.eos_token, "</s>");
-    const std::string at = (folder / "m.gguf").string() + ": ";
-    EXPECT_EQ(chat(llama().key("tokenizer.ggml.bos_token_id", 3u)).error(),
-              at + "tokenizer.ggml.bos_token_id is 3, expected a token id below 3");
-    EXPECT_EQ(chat(llama().key("tokenizer.chat_template", 7u)).error(),
-              at + "tokenizer.chat_template is 7, expected a text of at most 4194304 bytes");
 }
 
 TEST_F(GgufFiles, of_other_families_name_what_is_wrong) {
@@ -316,7 +255,7 @@ TEST_F(GgufFiles, of_other_families_name_what_is_wrong) {
 }
 
 TEST_F(GgufFiles, scale_positions_as_they_say) {
-    write("m.gguf", llama()
+    write("m.gguf", tiny_llama()
                         .key("llama.rope.scaling.type", "yarn")
                         .key("llama.rope.scaling.factor", 4.0f)
                         .key("llama.rope.scaling.original_context_length", 16u)
@@ -403,13 +342,13 @@ TEST_F(GgufFiles, of_phi3_turn_a_part_of_a_head) {
 }
 
 TEST_F(GgufFiles, name_the_type_of_a_tensor_that_cannot_be_read_only_when_it_is_asked_for) {
-    write("m.gguf", llama()
+    write("m.gguf", tiny_llama()
                         .tensor("output.weight", {256, 8}, 18, 0)
                         .tensor("blk.0.attn_q.weight", {32, 30}, 0, 0)
                         .with(std::string(8192, '\0')));
     EXPECT_THAT(Checkpoint::open(folder / "m.gguf").error(),
                 HasSubstr("tensor 'blk.0.attn_q.weight' has 30 rows, expected 4 heads of an even size"));
-    write("m.gguf", llama().tensor("output.weight", {256, 8}, 18, 0).with(std::string(1024, '\0')));
+    write("m.gguf", tiny_llama().tensor("output.weight", {256, 8}, 18, 0).with(std::string(1024, '\0')));
     const auto opened = Checkpoint::open(folder / "m.gguf");
     ASSERT_TRUE(opened) << opened.error();
     EXPECT_THAT((*opened)->names(), ElementsAre("model.embed_tokens.weight", "lm_head.weight"));
@@ -429,19 +368,19 @@ TEST_F(GgufFiles, say_how_many_experts_a_tensor_holds) {
     };
     const std::string tensor = (folder / "m.gguf").string() + ": tensor 'blk.0.ffn_up_exps.weight' ";
     const auto three = [&](uint32_t experts) {
-        return llama().key("llama.expert_count", experts).tensor("blk.0.ffn_up_exps.weight", {4, 2, 3}, 0, 0);
+        return tiny_llama().key("llama.expert_count", experts).tensor("blk.0.ffn_up_exps.weight", {4, 2, 3}, 0, 0);
     };
     EXPECT_EQ(error(three(3)), "(was read)");
     EXPECT_EQ(error(three(2)), tensor + "holds 3 experts, but llama.expert_count is 2");
-    EXPECT_EQ(error(llama().tensor("blk.0.ffn_up_exps.weight", {4, 2, 3}, 0, 0)),
+    EXPECT_EQ(error(tiny_llama().tensor("blk.0.ffn_up_exps.weight", {4, 2, 3}, 0, 0)),
               tensor + "holds 3 experts, but llama.expert_count is not there");
-    EXPECT_EQ(error(llama().key("llama.expert_count", 3u).tensor("blk.0.ffn_up_exps.weight", {4, 3}, 0, 0)),
+    EXPECT_EQ(error(tiny_llama().key("llama.expert_count", 3u).tensor("blk.0.ffn_up_exps.weight", {4, 3}, 0, 0)),
               tensor + "has 2 dimensions, expected 3: experts, rows, columns");
-    GgufBytes many = llama().key("llama.expert_count", 2000u);
+    GgufBytes many = tiny_llama().key("llama.expert_count", 2000u);
     for (int i = 0; i < 66; ++i) many.tensor("blk." + std::to_string(i) + ".ffn_up_exps.weight", {1, 1, 2000}, 1, 0);
     EXPECT_THAT(error(many), HasSubstr("experts have more than 131072 matrices"));
     // Of a type that is not read.
-    EXPECT_EQ(error(llama().key("llama.expert_count", 2u).tensor("blk.0.ffn_up_exps.weight", {256, 1, 2}, 16, 0)),
+    EXPECT_EQ(error(tiny_llama().key("llama.expert_count", 2u).tensor("blk.0.ffn_up_exps.weight", {256, 1, 2}, 16, 0)),
               "(was read)");
     const auto opened = Checkpoint::open(folder / "m.gguf");
     EXPECT_THAT((*opened)->tensor("model.layers.0.block_sparse_moe.experts.1.w3.weight").error(),
@@ -509,7 +448,7 @@ TEST_F(GgufFiles, lie_in_parts_beside_the_first) {
         const auto opened = Checkpoint::open(path);
         return opened ? "(was read)" : opened.error();
     };
-    const auto first = put("m-00001-of-00002.gguf", part(llama(), 0, 2), '\1');
+    const auto first = put("m-00001-of-00002.gguf", part(tiny_llama(), 0, 2), '\1');
     const std::string other = (folder / "m-00002-of-00002.gguf").string();
     EXPECT_EQ(error(first), "part 2 of 2 of the model " + first.string() + ": cannot open " + other +
                                 ": No such file or directory");
@@ -527,15 +466,15 @@ TEST_F(GgufFiles, lie_in_parts_beside_the_first) {
     EXPECT_EQ(error(first), "tensor 'token_embd.weight' in " + other + " is in another part of the model, too");
     put("m-00002-of-00002.gguf", part(GgufBytes(), 1, 2), '\2');
     EXPECT_THAT(error(first), HasSubstr("split.tensors.count is 2, but the parts have 1"));
-    EXPECT_THAT(error(put("m.gguf", part(llama(), 0, 2), '\1')),
+    EXPECT_THAT(error(put("m.gguf", part(tiny_llama(), 0, 2), '\1')),
                 HasSubstr("is one of 2 parts of a model, expected the first, whose name ends in -00001-of-00002.gguf"));
-    EXPECT_THAT(error(put("m.gguf", part(llama(), 0, 0), '\1')),
+    EXPECT_THAT(error(put("m.gguf", part(tiny_llama(), 0, 0), '\1')),
                 HasSubstr("split.count is 0, expected a number from 1"));
-    EXPECT_EQ(error(put("m.gguf", part(llama(), 0, 1), '\1')), "(was read)");
+    EXPECT_EQ(error(put("m.gguf", part(tiny_llama(), 0, 1), '\1')), "(was read)");
 }
 
 TEST_F(GgufFiles, become_bf16_where_they_are_quantised) {
-    write("m.gguf", llama().tensor("output.weight", {256, 8}, 8, 0).with(std::string(4096, '\0')));
+    write("m.gguf", tiny_llama().tensor("output.weight", {256, 8}, 8, 0).with(std::string(4096, '\0')));
     EXPECT_EQ(*WeightSource::from_folder(folder / "m.gguf")->native_dtype({}), PB_BF16);
     EXPECT_EQ(*WeightSource::from_folder(kFixtures + "qwen2.gguf")->native_dtype({}), PB_F32);
 }
@@ -546,11 +485,11 @@ TEST_F(GgufFiles, have_an_identity_of_their_metadata_and_values) {
         write("m.gguf", bytes.with(std::string(1024, value)));
         seen.push_back(*model_identity(folder / "m.gguf"));
     };
-    note(llama(), '\0');
-    note(llama(), '\1');
-    note(llama().key("general.name", "other"), '\0');
+    note(tiny_llama(), '\0');
+    note(tiny_llama(), '\1');
+    note(tiny_llama().key("general.name", "other"), '\0');
     EXPECT_TRUE(seen[0] != seen[1] && seen[0] != seen[2] && seen[1] != seen[2]);
-    note(llama(), '\0');
+    note(tiny_llama(), '\0');
     EXPECT_EQ(seen[0], seen[3]);
 }
 
