@@ -70,8 +70,8 @@ def capacity_section(r: Results, of: dict[int, str]) -> str:
         "wide",
     )
     note = (
-        "Small: a run of a search, a repeat's requests at one rate; line: their means; dashed: a variant's capacity, the "
-        "mean over the repeats; dotted: the share that is enough."
+        "A point: a run of a search, a repeat's requests at one rate; dashed: a variant's capacity, the mean over the "
+        "repeats; dotted: the share that is enough."
     )
     return f"<section><h2>Capacity</h2><p class=muted>{note}</p>{plot}</section>" if plot else ""
 

@@ -3,7 +3,6 @@
 import sqlite3
 from dataclasses import dataclass, field
 
-import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
 from plots import INK, MUTED, PALETTE, as_svg, duration, plt
@@ -122,25 +121,20 @@ def sweep_plot(r: Results, s: Sweep) -> str | None:
 
 
 def capacity_plot(r: Results, searches: dict[int, Search], of: dict[int, str], wanted: float | None) -> str | None:
-    """The share of requests that kept the objective over the rate; a vertical line: the capacity, with its spread."""
+    """The share of requests that kept the objective over the rate, a point a run; a vertical line: the capacity. Without
+    means over rates: which repeats have a run at a rate depends on how their searches went."""
     shown: list[Variant] = [v for v in r.variants if v.id in searches and v.id in of]
     if not shown:
         return None
     figure, axes = plt.subplots(figsize=(9.6, 3.6))
     for v in shown:
         search = searches[v.id]
-        axes.plot(search.rates, search.shares, ".", color=of[v.id], markersize=4, alpha=0.5, zorder=3)
-        order = np.argsort(search.rates)
-        rates, shares = np.log(np.array(search.rates)[order]), np.array(search.shares)[order]
-        bins = np.linspace(rates[0], rates[-1], 13)
-        which = np.clip(np.digitize(rates, bins) - 1, 0, len(bins) - 2)
-        means = [(np.exp(rates[which == b].mean()), shares[which == b].mean()) for b in np.unique(which)]
         capacity = v.metrics.get("capacity")
         found = capacity.value if capacity and capacity.value else None
         label = f"{v.short}: {'≥ ' if capacity.is_bound else ''}{found:.3g} req/s" if found else v.short
-        axes.plot(*zip(*means), color=of[v.id], linewidth=1.6, zorder=4, label=label)
+        axes.plot(search.rates, search.shares, "o", color=of[v.id], markersize=4, alpha=0.6, zorder=3, label=label)
         if found:
-            axes.axvline(found, color=of[v.id], linewidth=1, linestyle=(0, (4, 3)), zorder=2)
+            axes.axvline(found, color=of[v.id], linewidth=1.6, linestyle=(0, (4, 3)), zorder=2)
     if wanted:
         axes.axhline(100 * wanted, color=INK, linewidth=0.8, linestyle=(0, (1, 2)))
     axes.set_xscale("log")

@@ -101,6 +101,13 @@ class Sweep(unittest.TestCase):
         self.assertEqual(set(self.data.searches), set(range(6)))
         self.assertEqual(self.data.wanted_share, 0.9)
         self.assertIn("Share of requests that kept the objective, over the rate of arrivals", self.read.texts)
+        drawn = []
+        colours = {variant: "black" for variant in self.data.searches}
+        with mock.patch.object(Axes, "plot", autospec=True, side_effect=lambda axes, *a, **k: drawn.append(a)):
+            with mock.patch.object(Axes, "legend"):
+                sweeps.capacity_plot(self.data, self.data.searches, colours, self.data.wanted_share)
+        runs = [(search.rates, search.shares, "o") for search in (self.data.searches[v.id] for v in self.data.variants)]
+        self.assertEqual(drawn, runs)  # no line through them
 
     def test_quality_stands_beside_speed(self):
         path = Path(tempfile.mkdtemp(dir=self.folder)) / "results.sqlite"
