@@ -40,7 +40,7 @@ class Metric:
         if self.unit == "%":
             return 1.0, " pp"
         if self.value:
-            return 100 / self.value, " %"
+            return 100 / abs(self.value), " %"
         return 1.0, f" {self.unit}".replace(" per run", "")
 
     @property

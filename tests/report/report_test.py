@@ -320,6 +320,10 @@ class Report(unittest.TestCase):
         self.assertIn("extra 13: effective configuration", html)
         self.assertIn("<th>variant</th>", html)
 
+    def test_more_is_upwards_also_from_below_zero(self):
+        metric = results.Metric("plugin.scheduler.slack", "slack", "ms", "neither", -50.0, 5.0, None, None, "", None, None, None)
+        self.assertEqual(metric.scale, (2.0, " %"))
+
     def test_names_of_factors_are_short_where_that_is_clear(self):
         self.assertEqual(results.short_names(["s=a n=1 b=4", "s=b n=1 b=8"]), ["a 4", "b 8"])
         for names in (["one", "two"], ["s=a"], ["s=a", "n=a"], ["s=a", "s=a n=2"]):

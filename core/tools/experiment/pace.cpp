@@ -6,7 +6,8 @@
 namespace patchbay::experiment {
 namespace {
 
-double mean_rate(const Requests& requests) {
+// By the gaps: a trace begins with its first request, other arrivals with a gap.
+double mean_rate(const Requests& requests, bool begins_with_gap) {
     uint64_t last = 0;
     uint32_t timed = 0;
     for (uint32_t i = 0; i < requests.size(); ++i) {
@@ -14,7 +15,8 @@ double mean_rate(const Requests& requests) {
         timed += 1;
         last = std::max(last, requests.arrival_ns(i));
     }
-    return last > 0 ? timed / (static_cast<double>(last) * 1e-9) : 1;
+    const uint32_t gaps = timed > 0 && !begins_with_gap ? timed - 1 : timed;
+    return last > 0 ? gaps / (static_cast<double>(last) * 1e-9) : 1;
 }
 
 }  // namespace
@@ -37,7 +39,7 @@ double pace_of(const Arrivals& arrivals, const Requests& requests, double rate) 
         if (const auto* a = std::get_if<GammaArrivals>(&arrivals)) return a->rate;
         if (const auto* a = std::get_if<DiurnalArrivals>(&arrivals)) return a->mean_rate;
         if (const auto* a = std::get_if<BurstArrivals>(&arrivals)) return a->size / a->every_s;
-        return mean_rate(requests);
+        return mean_rate(requests, !std::holds_alternative<TraceArrivals>(arrivals));
     }();
     return rate / given;
 }

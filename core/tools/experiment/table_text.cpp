@@ -66,7 +66,7 @@ std::string value_text(const VariantResult& r, size_t metric) {
 
 std::string bound_sign(Verdict v) { return v == Verdict::kAtLeast ? "≥" : v == Verdict::kAtMost ? "≤" : ""; }
 
-Shift::Shift(double base, const std::string& unit) : relative(unit != "%" && base != 0), baseline(base) {
+Shift::Shift(double base, const std::string& unit) : relative(unit != "%" && base != 0), baseline(std::abs(base)) {
     suffix = relative ? " %" : unit == "%" ? " pp" : "";
 }
 

@@ -35,10 +35,11 @@ struct TableColumn { // under two lines of head
 // "≥50.0" where the value is a lower bound.
 std::string value_text(const VariantResult&, size_t metric);
 
-// A difference in % of the baseline, or plain where the baseline is 0 or the unit is a share.
+// A difference in % of the baseline's size, or plain where the baseline is 0 or the unit is a share. More is + also
+// where the baseline is below 0.
 struct Shift {
     bool relative;
-    double baseline;
+    double baseline; // its size
     std::string suffix;
 
     Shift(double base, const std::string& unit);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "experiment/pace.hpp"
+#include "experiment/shares.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -53,6 +54,18 @@ TEST(RateSearch, SaysWhereTheAnswerLiesOutsideOfItsRates) {
     broken.fail();
     EXPECT_FALSE(broken.next());
     EXPECT_TRUE(std::isnan(broken.found()));
+}
+
+TEST(RateSearch, AShareIsKeptByJustAsManyRequests) {
+    for (uint32_t permille = 1; permille <= 1000; ++permille) {
+        CapacitySearch s = search(1, 64);
+        s.share = *share_of(std::to_string(permille / 10) + "." + std::to_string(permille % 10) + "%");
+        RunSummary run;
+        run.objective = permille / 1000.0;
+        EXPECT_TRUE(keeps(s, run)) << permille;
+        run.objective = (permille - 0.001) / 1000.0; // of a million requests one less
+        EXPECT_FALSE(keeps(s, run)) << permille;
+    }
 }
 
 TEST(Capacities, AreOfEachVariantAndRepeat) {
@@ -109,7 +122,8 @@ TEST(PacedRequests, ArriveAsManyTimesAsFast) {
     EXPECT_EQ(paced.follows(2), 0u);
     EXPECT_DOUBLE_EQ(pace_of(PoissonArrivals{4}, given, 8), 2);
     EXPECT_DOUBLE_EQ(pace_of(BurstArrivals{6, 2}, given, 9), 3);
-    EXPECT_DOUBLE_EQ(pace_of(TraceArrivals{}, given, 8), 4) << "two sessions in a second";
+    EXPECT_DOUBLE_EQ(pace_of(RampArrivals{}, given, 8), 4) << "two sessions in a second";
+    EXPECT_DOUBLE_EQ(pace_of(TraceArrivals{}, given, 8), 8) << "the second one comes a second after the first";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "experiment/progress_bar.hpp"
 #include "experiment/results_table.hpp"
 #include "experiment/summary_table.hpp"
+#include "experiment/table_text.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -70,6 +71,15 @@ TEST(Tables, ShowBoundsAsSuch) {
     EXPECT_THAT(summary, HasSubstr("≥120 ≥+20.0 %\n"));
     EXPECT_THAT(summary, HasSubstr("≥140 ≤-20.0 %\n"));
     EXPECT_THAT(summary, HasSubstr("at least, at most, and not judged"));
+}
+
+TEST(Shift, IsUpwardsWhereMoreIsMoreWhateverTheBaseline) {
+    EXPECT_EQ(Shift(-50, "ms").number(5), "+10.0");
+    EXPECT_EQ(Shift(-50, "ms").number(-5), "-10.0");
+    EXPECT_EQ(Shift(50, "ms").number(5), "+10.0");
+    EXPECT_EQ(Shift(-50, "ms").size(-5), "10.0 %");
+    EXPECT_EQ(Shift(-50, "ms").size(1e-9), "0.01 %") << "not 0";
+    EXPECT_EQ(Shift(-50, "%").number(5), "+5.0");
 }
 
 TEST(ResultsTable, PutsPrimaryMetricsFirstAndGivesTheOthersIntervals) {
