@@ -101,6 +101,20 @@ Result<> show(const RunsOptions& o) {
     return {};
 }
 
+// "engine.max_num_seqs (8, 16)" for each that differs
+std::vector<std::string> differing(const std::map<std::string, std::string>& a,
+                                   const std::map<std::string, std::string>& b) {
+    std::vector<std::string> out;
+    std::set<std::string> keys;
+    for (const auto* of : {&a, &b})
+        for (const auto& [key, value] : *of) keys.insert(key);
+    for (const std::string& key : keys) {
+        const auto shown = [&](const auto& of) { return of.contains(key) ? of.at(key) : std::string("none"); };
+        if (shown(a) != shown(b)) out.push_back(key + " (" + shown(a) + ", " + shown(b) + ")");
+    }
+    return out;
+}
+
 // A line for each setting in which variants of one name differ; none for a name that only one of the two has.
 void print_differing_settings(const StoredExperiment& a, const StoredExperiment& b) {
     constexpr size_t kMaxLines = 50;
@@ -109,16 +123,9 @@ void print_differing_settings(const StoredExperiment& a, const StoredExperiment&
     for (size_t v = 0; v < a.variants.size(); ++v) {
         const auto at = std::find(b.variants.begin(), b.variants.end(), a.variants[v]);
         if (at == b.variants.end()) continue;
-        const auto& other = b.settings[static_cast<size_t>(at - b.variants.begin())];
         ++compared;
-        std::set<std::string> keys;
-        for (const auto* of : {&a.settings[v], &other})
-            for (const auto& [key, value] : *of) keys.insert(key);
-        for (const std::string& key : keys) {
-            const auto shown = [&](const auto& of) { return of.contains(key) ? of.at(key) : std::string("none"); };
-            if (shown(a.settings[v]) == shown(other)) continue;
-            variants_of[key + " (" + shown(a.settings[v]) + ", " + shown(other) + ")"].push_back(a.variants[v]);
-        }
+        const auto& other = b.settings[static_cast<size_t>(at - b.variants.begin())];
+        for (const std::string& line : differing(a.settings[v], other)) variants_of[line].push_back(a.variants[v]);
     }
     size_t lines = 0;
     for (const auto& [line, names] : variants_of) {
@@ -162,6 +169,9 @@ Result<> compare(const RunsOptions& o) {
                               ? " (" + printable(values.first) + ", " + printable(values.second) + ")"
                               : "")
                       << '\n';
+    constexpr size_t kMaxBytes = 1000; // two sentences
+    for (const std::string& line : differing(a.common, b.common))
+        std::cout << "they differ in: " << printable(line, kMaxBytes) << '\n';
     print_differing_settings(a, b);
     print_missing_variants(a, b, "A");
     print_missing_variants(b, a, "B");

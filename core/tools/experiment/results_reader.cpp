@@ -10,6 +10,7 @@
 #include "base/refusals.hpp"
 #include "base/suggest.hpp"
 #include "base/words.hpp"
+#include "config/table.hpp"
 #include "experiment/results_store.hpp"
 #include "experiment/sqlite.hpp"
 
@@ -180,7 +181,7 @@ void read_settings(const std::string& yaml, std::map<std::string, std::string>& 
         line = without_origin(line);
         const size_t indent = line.find_first_not_of(' '), colon = line.find(':');
         if (indent == std::string::npos) continue;
-        if (indent > 2 || colon == std::string::npos) {
+        if (indent > 2 || colon == std::string::npos || line[indent] == '-') {
             std::string& all = out[path];
             all += (all.empty() ? "" : all.ends_with(':') ? " " : "; ") + line.substr(indent);
             continue;
@@ -193,11 +194,23 @@ void read_settings(const std::string& yaml, std::map<std::string, std::string>& 
     }
 }
 
-std::map<std::string, std::string> settings_of(const std::string& yaml, const std::string& facts,
-                                               const std::string& plugins) {
+// Of the sections that are named, nothing of the others.
+void read_sections(const std::string& yaml, std::initializer_list<std::string_view> sections,
+                   std::map<std::string, std::string>& out) {
+    std::map<std::string, std::string> all;
+    read_settings(yaml, all);
+    for (const auto& [key, value] : all)
+        if (std::ranges::find(sections, std::string_view(key).substr(0, key.find('.'))) != sections.end())
+            out[key] = value;
+}
+
+// patch: of which what is no key of the engine is not in the yaml.
+std::map<std::string, std::string> settings_of(const std::string& yaml, const std::string& patch,
+                                               const std::string& facts, const std::string& plugins) {
     using nlohmann::json;
     std::map<std::string, std::string> out;
     read_settings(yaml, out);
+    read_sections(patch, {"workload", "warmup", "simulation", "at"}, out);
     const json automatic = json::parse(facts, nullptr, false), used = json::parse(plugins, nullptr, false);
     if (automatic.is_object())
         for (const auto& [name, value] : automatic.items()) out.emplace(name, value.dump());
@@ -213,6 +226,23 @@ std::map<std::string, std::string> settings_of(const std::string& yaml, const st
     return out;
 }
 
+std::map<std::string, std::string> common_settings(const SqliteFile& db) {
+    std::map<std::string, std::string> out;
+    Query row(db.get(), "SELECT spec_yaml, repeats, warmup_requests, counted, slo_ttft_ms, slo_tpot_ms, slo_e2e_ms "
+                        "FROM experiment");
+    if (!row.next()) return out;
+    std::string spec, counted;
+    std::optional<double> ttft, tpot, e2e;
+    row.read(spec, out["repeats"], out["warmup.requests"], counted, ttft, tpot, e2e);
+    read_sections(spec, {"simulation", "capacity", "disturbance"}, out);
+    constexpr std::string_view kCounted = "counted: ";
+    out["counted"] = counted.starts_with(kCounted) ? counted.substr(kCounted.size()) : counted;
+    if (ttft) out["slo.ttft_ms"] = config::print_float(*ttft);
+    if (tpot) out["slo.tpot_ms"] = config::print_float(*tpot);
+    if (e2e) out["slo.e2e_ms"] = config::print_float(*e2e);
+    return out;
+}
+
 }  // namespace
 
 Result<StoredExperiment> read_experiment(const std::filesystem::path& file) {
@@ -224,15 +254,16 @@ Result<StoredExperiment> read_experiment(const std::filesystem::path& file) {
     info.read(e.name, e.question, e.started, e.end, e.seed, e.version, e.cpu, e.workload_yaml, e.repeats,
               e.conclusion.winner, e.conclusion.sentence, e.conclusion.counted);
     e.workload_yaml = without_origins(e.workload_yaml);
-    Query variants(db.get(), "SELECT name, is_baseline, effective_yaml, facts_json, plugins_json FROM variant "
-                             "ORDER BY id");
+    e.common = common_settings(db);
+    Query variants(db.get(), "SELECT name, is_baseline, patch_yaml, effective_yaml, facts_json, plugins_json "
+                             "FROM variant ORDER BY id");
     while (variants.next()) {
-        std::string name, yaml, facts, plugins;
+        std::string name, patch, yaml, facts, plugins;
         bool is_baseline = false;
-        variants.read(name, is_baseline, yaml, facts, plugins);
+        variants.read(name, is_baseline, patch, yaml, facts, plugins);
         if (is_baseline) e.baseline = e.variants.size();
         e.variants.push_back(name);
-        e.settings.push_back(settings_of(yaml, facts, plugins));
+        e.settings.push_back(settings_of(yaml, patch, facts, plugins));
     }
     Query runs(db.get(), "SELECT coalesce(sum(NOT superseded), 0), coalesce(sum(valid), 0), "
                          "coalesce(sum(superseded), 0) FROM run");

@@ -18,7 +18,9 @@ struct StoredExperiment {
     uint64_t repeats = 0, runs = 0, valid_runs = 0; // of a run that took place twice: the attempt that counts
     uint64_t superseded_runs = 0;                   // the other attempts
     std::vector<std::string> variants;
-    std::vector<std::map<std::string, std::string>> settings; // of each variant: what was in effect, facts, plugins
+    std::map<std::string, std::string> common; // settings that are no variant's: `repeats`, `slo.ttft_ms`
+    // Of each variant: what was in effect, facts, plugins, and what it has of a workload of its own.
+    std::vector<std::map<std::string, std::string>> settings;
     size_t baseline = 0;
     Conclusion conclusion; // empty results where the experiment did not reach its end
     bool concluded() const { return !conclusion.results.empty(); }
