@@ -19,7 +19,8 @@ Keys keys_of(const host::Registry& registry) {
     for (const host::Manifest& m : registry.manifests())
         for (const host::ComponentManifest& c : m.components)
             for (const host::ParamManifest& p : c.params)
-                if (p.unit == "path") out.insert(c.kind + "." + p.name);
+                for (const char* where : {"", "at.swap.", "workload.at.swap."})
+                    if (p.unit == "path") out.insert(where + c.kind + "." + p.name);
     return out;
 }
 

@@ -1,11 +1,13 @@
 #include "experiment/prepared_variants.hpp"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/json_file.hpp"
 #include "base/refusals.hpp"
+#include "base/sha256.hpp"
 #include "engine/load_tokenizer.hpp"
 #include "engine/request/validation.hpp"
 #include "host/prober.hpp"
@@ -98,10 +100,14 @@ bool touches(const std::string& declared, const std::string& key) {
     return declared == key || declared.starts_with(key + ".") || key.starts_with(declared + ".");
 }
 
+std::filesystem::path given_tokenizer(const config::ModelSettings& model) {
+    return model.tokenizer.empty() ? model.path : model.tokenizer;
+}
+
 // The bytes of a tokenizer's folder that decide on tokens. A GGUF file has its tokenizer in it.
 Result<std::vector<InputFile>> tokenizer_files(const config::ModelSettings& model) {
     namespace fs = std::filesystem;
-    const fs::path given = model.tokenizer.empty() ? model.path : model.tokenizer;
+    const fs::path given = given_tokenizer(model);
     std::error_code error;
     const bool is_folder = fs::is_directory(given, error);
     std::vector<InputFile> out;
@@ -116,19 +122,40 @@ Result<std::vector<InputFile>> tokenizer_files(const config::ModelSettings& mode
     return out;
 }
 
+// What tokens follow from, by digests: one file where that decides alone, else all of the folder, with their names.
+using Digests = std::map<std::string, std::string>;
+Result<Digests> deciding_files(const config::ModelSettings& model) {
+    namespace fs = std::filesystem;
+    const fs::path given = given_tokenizer(model);
+    std::error_code error;
+    const bool is_folder = fs::is_directory(given, error);
+    if (!is_folder && given.extension() == ".gguf") {
+        constexpr uint64_t kMaxFileBytes = 256ull << 20;
+        const auto whole = read_whole_file(given, kMaxFileBytes);
+        return Digests{{"", whole ? sha256_hex(*whole) : given.string()}};
+    }
+    PB_TRY(const auto files, tokenizer_files(model));
+    constexpr std::string_view kWhole = "tokenizer.json";
+    const std::string own = is_folder ? std::string(kWhole) : given.filename().string();
+    const bool is_part = own == "vocab.json" || own == "merges.txt" || own.ends_with(".model"); // read with others
+    Digests out;
+    for (const InputFile& file : files) {
+        const std::string name = fs::path(file.path).filename().string();
+        if (name == own && !is_part) return Digests{{"", file.sha256}};
+        if (name != kWhole) out[name] = file.sha256;
+    }
+    return out;
+}
+
 Result<> same_tokens(const PreparedVariants& prepared, const PreparedVariant& e) {
-    const auto file = [](const PreparedVariant& of) {
-        const config::ModelSettings& model = of.loaded.config.model;
-        const std::filesystem::path given = model.tokenizer.empty() ? model.path : model.tokenizer;
-        return std::filesystem::is_directory(given) ? given / "tokenizer.json" : given;
-    };
     const PreparedVariant& base = prepared.variants[prepared.baseline];
-    if (file(e) == file(base)) return {};
-    constexpr uint64_t kMaxFileBytes = 256ull << 20;
-    const auto a = read_whole_file(file(base), kMaxFileBytes), b = read_whole_file(file(e), kMaxFileBytes);
-    if (a && b && *a == *b) return {};
+    const config::ModelSettings &ours = e.loaded.config.model, &theirs = base.loaded.config.model;
+    if (given_tokenizer(ours) == given_tokenizer(theirs)) return {};
+    PB_TRY(const auto of_ours, deciding_files(ours));
+    PB_TRY(const auto of_theirs, deciding_files(theirs));
+    if (of_ours == of_theirs) return {};
     return invalid("variant '" + e.name + "': its tokenizer is not that of '" + base.name +
-                   "', so they cannot be given the same prompts");
+                   "', so they cannot be given the same prompts (give both the same model.tokenizer)");
 }
 
 // Of a request that says whether the workload's are accepted.
