@@ -174,13 +174,14 @@ def latencies_of(db: sqlite3.Connection, runs: list[int]) -> dict[str, np.ndarra
     return {name: np.sort(np.array(values, dtype=float)) for name, values in found.items()}
 
 
-def counted_repeats(variants: list[Variant], runs: list[dict]) -> set[int]:
-    """The repeats that all variants have a valid run of, as in the table; where there is none, all with a valid run."""
+def counted_repeats(runs: list[dict]) -> set[int]:
+    """The repeats that all variants with valid runs have one of, as in the table; where there is none, all with one."""
     by_repeat: dict[int, set] = {}
     for run in runs:
         if run["valid"]:
             by_repeat.setdefault(run["repeat"], set()).add(run["variant_id"])
-    whole = {repeat for repeat, have in by_repeat.items() if len(have) == len(variants)}
+    present = set().union(*by_repeat.values())
+    whole = {repeat for repeat, have in by_repeat.items() if have == present}
     return whole or set(by_repeat)
 
 
@@ -259,7 +260,7 @@ def read(path: Path) -> Results:
                 )
             )
         runs = [dict(row) for row in db.execute("SELECT * FROM run ORDER BY position")]
-        counted = counted_repeats(variants, runs)
+        counted = counted_repeats(runs)
         repeat = min(counted, default=None)
         for variant in variants:
             for row in db.execute(

@@ -271,8 +271,7 @@ Result<> Campaign::choose_attempt(Work& work, size_t position) {
         if (r.position == position) (r.attempt == 0 ? first : second) = &r;
     if (!first || !second || second->end == RunEnd::kInterrupted) return {};
     if (second_counts(*first, *second)) std::swap(first, second);
-    second->superseded = true;
-    second->faults.push_back(superseded_reason(*second, *first));
+    supersede(*second, *first);
     return work.store.supersede(*second);
 }
 

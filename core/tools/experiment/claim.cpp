@@ -47,14 +47,16 @@ struct Claiming {
         return "(difference " + shown(d.value) + ", p " + shown(d.corrected) + " corrected by Holm)";
     }
 
-    // The first of the others that is not shown to be worse than `best`, at the level of the interval that the sentence
-    // prints: one that contains 0 is no proof.
-    std::optional<size_t> unbeaten(size_t best, const std::vector<size_t>& others) const {
+    // Why the first of the others that is not shown to be worse than `best` is not; empty: all are. At the level of the
+    // interval that the sentence prints: one that contains 0 is no proof.
+    std::string unbeaten(size_t best, const std::vector<size_t>& others) const {
         for (const size_t other : others) {
             const Difference d = difference_between(m, q, best, other, headline);
-            if (!is_gain(d, info.better) || !(d.p <= level())) return other;
+            const std::string named = names[other] + " with " + value(other);
+            if (d.verdict == Verdict::kTooFewRepeats) return named + " has too few independent repeats beside it";
+            if (!is_gain(d, info.better) || !(d.p <= level())) return named + " is not shown to be worse";
         }
-        return std::nullopt;
+        return "";
     }
 
     // "better in TTFT p50 and TTFT p99, worse in TPOT p50"; empty: nothing beside the headline is shown.
@@ -142,8 +144,8 @@ Claim claim_of(const Measured& m, const std::vector<VariantResult>& results, con
                               c.difference_from_base(best);
     others.erase(leading);
     Claim claim{.winner = {}, .sentence = {}, .leader = best, .claims = true};
-    const auto unbeaten = c.unbeaten(best, others);
-    if (!unbeaten) {
+    const std::string unbeaten = c.unbeaten(best, others);
+    if (unbeaten.empty()) {
         claim.winner = names[best];
         claim.sentence = names[best] + " has the best " + c.info.label + proof;
         if (!others.empty())
@@ -151,8 +153,7 @@ Claim claim_of(const Measured& m, const std::vector<VariantResult>& results, con
                 " and " + c.value(others[0]) + " of " + names[others[0]] + " " + c.difference(best, others[0]);
     } else {
         claim.sentence = names[best] + " has a better " + c.info.label + " than " + c.base() + proof +
-                         "; no winner is named, as " + names[*unbeaten] + " with " + c.value(*unbeaten) +
-                         " is not shown to be worse";
+                         "; no winner is named, as " + unbeaten;
     }
     if (const std::string beside = c.beside(best); !beside.empty())
         claim.sentence += "; compared with " + c.base() + " it is also " + beside;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
 
 namespace patchbay::experiment {
@@ -18,9 +17,11 @@ uint32_t repeats_of(const Measured& m) {
     return 0;
 }
 
-Variants all_of(const Measured& m) {
-    Variants out(m.values.size());
-    std::iota(out.begin(), out.end(), size_t{0});
+// Variants that have a value in any repeat: one that never runs to its end takes none from the others.
+Variants present_in(const Measured& m, size_t metric) {
+    Variants out;
+    for (size_t v = 0; v < m.values.size(); ++v)
+        if (std::ranges::any_of(m.values[v][metric], [](double x) { return !std::isnan(x); })) out.push_back(v);
     return out;
 }
 
@@ -59,15 +60,18 @@ bool by_ratio(const Measured& m, size_t metric) {
 struct MetricColumn { // a metric of all variants
     const Measured& m;
     size_t metric;
-    Repeats whole; // that every variant has, so that all are judged by the same requests
+    Variants present;
+    Repeats whole; // that all of these have, so that they are judged by the same requests
     bool ratio;
 
     MetricColumn(const Measured& of, size_t which)
-        : m(of), metric(which), whole(with_values(of, all_of(of), which)), ratio(by_ratio(of, which)) {}
+        : m(of), metric(which), present(present_in(of, which)), whole(with_values(of, present, which)),
+          ratio(by_ratio(of, which)) {}
 
     // Where no repeat is whole, those of the given variants.
     Repeats counted(const Variants& variants) const {
-        return distinct(m, variants, whole.empty() ? with_values(m, variants, metric) : whole);
+        const Repeats own = with_values(m, variants, metric);
+        return distinct(m, variants, own.empty() || whole.empty() ? own : whole);
     }
     double mean(size_t variant, const Repeats& repeats) const {
         if (repeats.empty()) return kNoValue;
@@ -79,7 +83,7 @@ struct MetricColumn { // a metric of all variants
         sum /= static_cast<double>(repeats.size());
         return ratio ? std::exp(sum) : sum;
     }
-    Repeats shown(size_t variant) const { return counted(whole.empty() ? Variants{variant} : all_of(m)); }
+    Repeats shown(size_t variant) const { return counted(whole.empty() ? Variants{variant} : present); }
     double value(size_t variant) const { return mean(variant, shown(variant)); }
     bool is_bound(size_t variant, const Repeats& repeats) const {
         const auto at = m.bounds.find(metric);
@@ -95,6 +99,8 @@ struct Paired {
     bool is_at_least = false, is_at_most = false; // the difference, as a value of ours or theirs is a lower bound
 
     bool is_bound() const { return is_at_least || is_at_most; }
+    // The spread may be that of the first of them alone.
+    bool has_too_few_repeats() const { return independent < kRepeatsForVerdict || estimate.freedom < 1; }
     double in_unit(double x) const { return ratio ? base * std::expm1(x) : x; }
     // Of differences that are all the same and not 0 how far they may miss the truth is not known.
     bool has_scale() const { return estimate.freedom >= 1 && (estimate.error > 0 || estimate.mean == 0); }
@@ -157,6 +163,7 @@ Difference difference_of(const Paired& p, double alpha) {
         d.verdict = p.is_at_least ? Verdict::kAtLeast : Verdict::kAtMost;
         return d;
     }
+    if (!std::isnan(d.value) && p.has_too_few_repeats()) d.verdict = Verdict::kTooFewRepeats;
     if (p.has_scale()) {
         const Interval interval = interval_of(p.estimate, alpha);
         d.low = p.in_unit(interval.low);
@@ -188,7 +195,7 @@ void give_verdicts(const std::vector<std::vector<Paired>>& pairs, const Question
             const Paired& p = pairs[v][metric];
             if (p.is_bound()) continue;
             if (std::isnan(d.value)) d.verdict = Verdict::kNone;
-            else if (p.independent < kRepeatsForVerdict) d.verdict = Verdict::kTooFewRepeats;
+            else if (p.has_too_few_repeats()) d.verdict = Verdict::kTooFewRepeats;
             else tests.push_back({&d, &p, metric});
         }
     }
@@ -289,15 +296,21 @@ RepeatsNeeded repeats_needed(const Measured& m, const Question& q, double effect
 
 std::vector<uint32_t> repeats_seen_before(const Measured& m) {
     if (m.timings.empty()) return {};
-    Repeats all;
-    for (uint32_t r = 0; r < repeats_of(m); ++r) {
-        const auto has_values = [&](const auto& variant) {
-            return std::any_of(variant.begin(), variant.end(), [&](const auto& of) { return !std::isnan(of[r]); });
-        };
-        if (std::all_of(m.values.begin(), m.values.end(), has_values)) all.push_back(r);
+    const auto has_values = [&](size_t variant, uint32_t r) {
+        return std::ranges::any_of(m.values[variant], [&](const auto& of) { return !std::isnan(of[r]); });
+    };
+    Variants present;
+    for (size_t v = 0; v < m.values.size(); ++v) {
+        bool any = false;
+        for (uint32_t r = 0; r < repeats_of(m); ++r) any |= has_values(v, r);
+        if (any) present.push_back(v);
     }
+    if (present.empty()) return {};
+    Repeats all;
+    for (uint32_t r = 0; r < repeats_of(m); ++r)
+        if (std::ranges::all_of(present, [&](size_t v) { return has_values(v, r); })) all.push_back(r);
     Repeats out;
-    const Repeats first = distinct(m, all_of(m), all);
+    const Repeats first = distinct(m, present, all);
     std::set_difference(all.begin(), all.end(), first.begin(), first.end(), std::back_inserter(out));
     return out;
 }

@@ -73,7 +73,8 @@ struct RepeatsNeeded {
 };
 RepeatsNeeded repeats_needed(const Measured&, const Question&, double effect);
 
-// How `variant` differs from `other` in a metric, with an interval that is false in alpha of all cases. Not judged.
+// How `variant` differs from `other` in a metric, with an interval that is false in alpha of all cases. Not judged, but
+// for kTooFewRepeats.
 Difference difference_between(const Measured&, const Question&, size_t variant, size_t other, size_t metric,
                               double alpha = kAlpha);
 // Equal in every repeat that counts.

@@ -8,6 +8,7 @@
 
 #include "base/words.hpp"
 #include "experiment/counting_table.hpp"
+#include "experiment/disturbance.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -26,17 +27,28 @@ uint32_t repeats_in(const std::vector<RunSummary>& runs) {
     return count;
 }
 
-// The requests of repeats that every variant has a valid run of, or, where there is none, that both have.
-void compare_outputs(const std::vector<RunSummary>& runs, size_t variants, size_t variant, size_t baseline,
-                     bool comparable, Comparison& c) {
+// Those with any valid run.
+std::set<size_t> present_in(const std::vector<RunSummary>& runs) {
+    std::set<size_t> variants;
+    for (const RunSummary& r : runs)
+        if (is_measured(r)) variants.insert(r.variant);
+    return variants;
+}
+
+bool is_whole(const std::vector<RunSummary>& runs, const std::set<size_t>& variants, uint32_t repeat) {
+    return std::ranges::all_of(variants, [&](size_t v) { return valid_run(runs, v, repeat) != nullptr; });
+}
+
+// The requests of repeats that every variant with valid runs has one of, or, where there is none, that both have.
+void compare_outputs(const std::vector<RunSummary>& runs, size_t variant, size_t baseline, bool comparable,
+                     Comparison& c) {
+    const std::set<size_t> present = present_in(runs);
     std::vector<std::pair<const RunSummary*, const RunSummary*>> whole, both;
     for (uint32_t r = 0; r < repeats_in(runs); ++r) {
         const RunSummary *a = valid_run(runs, variant, r), *b = valid_run(runs, baseline, r);
         if (!a || !b) continue;
         both.emplace_back(a, b);
-        bool everywhere = true;
-        for (size_t v = 0; v < variants; ++v) everywhere &= valid_run(runs, v, r) != nullptr;
-        if (everywhere) whole.emplace_back(a, b);
+        if (is_whole(runs, present, r)) whole.emplace_back(a, b);
     }
     c.repeats = static_cast<uint32_t>(whole.empty() ? both.size() : whole.size());
     if (!comparable) return;
@@ -55,10 +67,20 @@ void compare_outputs(const std::vector<RunSummary>& runs, size_t variants, size_
 std::vector<std::string> notices_of(const std::vector<RunSummary>& runs,
                                     const std::vector<Contestant>& contestants) {
     std::vector<std::string> notices;
-    for (const RunSummary& r : runs)
-        if (!r.faults.empty() && !r.superseded)
-            notices.push_back("run " + std::to_string(r.position + 1) + " (" + contestants[r.variant].name +
-                              ", repeat " + std::to_string(r.repeat + 1) + ") is invalid: " + joined(r.faults));
+    for (const RunSummary& r : runs) {
+        if (!has_own_faults(r)) continue;
+        const std::string which = "run " + std::to_string(r.position + 1) + " (" + contestants[r.variant].name +
+                                  ", repeat " + std::to_string(r.repeat + 1) + ")";
+        notices.push_back(r.superseded ? "the second attempt at " + which + " is invalid, so the first one counts: " +
+                                             joined(r.faults)
+                                       : which + " is invalid: " + joined(r.faults));
+    }
+    const std::set<size_t> present = present_in(runs);
+    bool any_whole = present.size() < 2;
+    for (uint32_t r = 0; r < repeats_in(runs) && !any_whole; ++r) any_whole = is_whole(runs, present, r);
+    if (!any_whole)
+        notices.push_back("no repeat has a valid run of every variant: a value is of the repeats that its variant has, "
+                          "a difference of those that the two have in common, so that they do not add up");
     for (const Contestant& c : contestants)
         if (!c.undeclared.empty())
             notices.push_back("variant '" + c.name +
@@ -222,15 +244,16 @@ Conclusion conclude(const std::vector<RunSummary>& runs, const std::vector<Conte
     c.primary = q.primary;
     c.results = judge(m, q);
     for (size_t v = 0; v < contestants.size(); ++v)
-        if (v != q.baseline) compare_outputs(runs, contestants.size(), v, q.baseline, contestants[v].same_requests,
-                                           c.results[v].comparison);
+        if (v != q.baseline)
+            compare_outputs(runs, v, q.baseline, contestants[v].same_requests, c.results[v].comparison);
     c.notices = notices_of(runs, contestants);
     c.classes = results_by_class(runs, m, q, by, c.notices);
     for (std::string& notice : notices_about(m, c.results, contestants, q)) c.notices.push_back(std::move(notice));
 
     const bool undeclared =
         std::any_of(contestants.begin(), contestants.end(), [](const Contestant& k) { return !k.undeclared.empty(); });
-    const bool all_valid = std::ranges::all_of(runs, [](const RunSummary& r) { return r.superseded || r.valid(); });
+    const bool all_valid =
+        std::ranges::all_of(runs, [](const RunSummary& r) { return r.superseded ? !has_own_faults(r) : r.valid(); });
     std::vector<std::string> names;
     for (const Contestant& k : contestants) names.push_back(k.name);
     if (contestants.size() < 2) c.sentence = "one variant: nothing to compare it with";

@@ -1,11 +1,14 @@
 #include "experiment/disturbance.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "experiment/conclusion.hpp"
 
 namespace patchbay::experiment {
 namespace {
+
+constexpr std::string_view kDisturbed = "disturbed: ";
 
 std::string percent(double share) { return shown(100 * share) + " %"; }
 
@@ -18,9 +21,15 @@ bool second_counts(const RunSummary& first, const RunSummary& second) {
     return second.others_share < first.others_share;
 }
 
-std::string superseded_reason(const RunSummary& superseded, const RunSummary& counts) {
-    return "disturbed: " + percent(superseded.others_share) + " of the CPU time went to others; the run was repeated, "
-           "and the attempt with " + percent(counts.others_share) + " counts";
+void supersede(RunSummary& run, const RunSummary& counts) {
+    if (run.valid())
+        run.faults = {std::string(kDisturbed) + percent(run.others_share) + " of the CPU time went to others; the run "
+                      "was repeated, and the attempt with " + percent(counts.others_share) + " counts"};
+    run.superseded = true;
+}
+
+bool has_own_faults(const RunSummary& run) {
+    return !run.faults.empty() && !(run.superseded && run.faults.front().starts_with(kDisturbed));
 }
 
 std::string disturbance_notice(const Disturbance& d, const std::vector<RunSummary>& runs) {

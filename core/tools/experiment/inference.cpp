@@ -82,6 +82,7 @@ double detectable_errors(double freedom, double alpha, double power) {
 }
 
 double mean_deviation(double freedom) {
+    if (freedom < 1) return kUndefined;
     return std::sqrt(2 / freedom) * boost::math::tgamma_delta_ratio((freedom + 1) / 2, -0.5);
 }
 

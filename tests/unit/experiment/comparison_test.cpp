@@ -135,6 +135,22 @@ TEST(Comparison, TakesTheSpreadOfTheFirstRepeatsThatAreValid) {
     EXPECT_NEAR(d.low, 100 * std::expm1(expected.low), 1e-9);
 }
 
+TEST(Comparison, KnowsNoSpreadWhereTheFirstStageHasOneValue) {
+    std::vector<double> base(12, 100), other{101, 103, 99, 102, 104, 98, 102, 101, 102, 103, 102, 102};
+    for (const size_t r : {1, 2, 3, 4, 5}) other[r] = kNoValue;
+    Question q = question_of(0, {"ttft_p50"});
+    q.first_stage = 6;
+    for (const size_t without : {size_t{1}, size_t{0}}) {
+        const auto results = judge(measured_of("ttft_p50", {base, other}), q);
+        const Difference& d = difference_of(results[1].comparison, "ttft_p50");
+        EXPECT_EQ(results[1].comparison.independent, 6 + without);
+        EXPECT_EQ(d.verdict, Verdict::kTooFewRepeats);
+        EXPECT_FALSE(std::isnan(d.value));
+        EXPECT_TRUE(std::isnan(d.low) && std::isnan(d.p) && std::isnan(d.detectable));
+        other[0] = kNoValue;
+    }
+}
+
 TEST(Comparison, CountsIdenticalRepeatsOnce) {
     Measured m = measured_of("ttft_p50", {std::vector<double>(40, 100.0), std::vector<double>(40, 99.99)});
     m.timings = {std::vector<uint64_t>(40, 1), std::vector<uint64_t>(40, 2)};
@@ -207,6 +223,19 @@ TEST(Comparison, IsOfTheRepeatsThatEveryVariantHas) {
     const auto results = judge(measured_of("ttft_p50", {six, part}), question_of(0, {"ttft_p50"}));
     EXPECT_EQ(value_of(results[0].metrics, "ttft_p50"), value_of(results[1].metrics, "ttft_p50"));
     EXPECT_EQ(results[1].comparison.independent, 5u);
+}
+
+TEST(Comparison, IsNotOfOtherRepeatsBecauseAVariantNeverHasAValue) {
+    std::vector<double> six{100, 200, 150, 120, 180, 1e6}, part = times(six, {1.09, 1.11, 1.1, 1.08, 1.12});
+    part[5] = kNoValue;
+    const std::vector<double> none(6, kNoValue);
+    const auto results = judge(measured_of("ttft_p50", {six, none, part}), question_of(0, {"ttft_p50"}));
+    const Difference& d = difference_of(results[2].comparison, "ttft_p50");
+    EXPECT_NEAR(value_of(results[2].metrics, "ttft_p50") - value_of(results[0].metrics, "ttft_p50"), d.value, 1e-9);
+    EXPECT_LT(value_of(results[0].metrics, "ttft_p50"), 200) << "without the one that the other lacks";
+    EXPECT_EQ(d.verdict, Verdict::kWorse);
+    EXPECT_TRUE(std::isnan(value_of(results[1].metrics, "ttft_p50")));
+    EXPECT_EQ(difference_of(results[1].comparison, "ttft_p50").verdict, Verdict::kNone);
 }
 
 }  // namespace

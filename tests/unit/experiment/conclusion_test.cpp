@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "experiment/disturbance.hpp"
 #include "made_up_runs.hpp"
 
 namespace patchbay::experiment {
@@ -63,13 +64,28 @@ TEST(Conclusion, ShowsClassesOfRequestsWithIntervalsAndWithoutVerdicts) {
 TEST(Conclusion, LooksAtNoRunThatAnotherAttemptReplaced) {
     auto runs = summaries(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)));
     runs.push_back(runs[7]);
-    runs[7].superseded = true;
-    runs[7].faults = {"disturbed"};
+    supersede(runs[7], runs.back());
     for (double& m : runs[7].metrics) m *= 100;
     const Conclusion c = conclude(runs, {{"slow", {}}, {"fast", {}}}, kE2e);
     EXPECT_EQ(c.winner, "fast");
     EXPECT_NEAR(value_of(c.results[1].metrics, "e2e_mean"), 90, 0.1);
     EXPECT_TRUE(c.notices.empty());
+}
+
+TEST(Conclusion, NamesNoWinnerWhereTheSecondAttemptAtARunFailed) {
+    auto runs = summaries(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)));
+    runs.push_back(runs[7]);
+    RunSummary& second = runs.back();
+    second.attempt = 1;
+    second.end = RunEnd::kFailed;
+    second.faults = {"scheduler 'bad': plan: SIGSEGV in step 3"};
+    supersede(second, runs[7]);
+    const Conclusion c = conclude(runs, {{"slow", {}}, {"fast", {}}}, kE2e);
+    EXPECT_EQ(c.winner, "");
+    EXPECT_EQ(c.sentence, "no winner is named: not all runs are valid");
+    EXPECT_NEAR(value_of(c.results[1].metrics, "e2e_mean"), 90, 0.1) << "the first one counts";
+    EXPECT_THAT(c.notices, ::testing::ElementsAre("the second attempt at run 8 (fast, repeat 3) is invalid, so the "
+                                                  "first one counts: scheduler 'bad': plan: SIGSEGV in step 3"));
 }
 
 TEST(Conclusion, JudgesMetricsOfPluginsWhereTheyArePrimary) {
@@ -250,6 +266,21 @@ TEST(Conclusion, WithoutARepeatThatAllHaveShowsWhatEachHas) {
     const Conclusion c = conclude(all_runs(slow, fast), {{"slow", {}}, {"fast", {}}}, kE2e, {});
     EXPECT_TRUE(std::isnan(value_of(c.results[0].metrics, "e2e_mean")));
     EXPECT_DOUBLE_EQ(value_of(c.results[1].metrics, "e2e_mean"), 88);
+}
+
+TEST(Conclusion, SaysWhereNoRepeatIsWhole) {
+    auto base = runs_with(70, 6, 0), even = runs_with(50, 6, 1), odd = runs_with(60, 6, 2), never = runs_with(60, 6, 3);
+    for (uint32_t r = 0; r < 6; ++r) {
+        (r % 2 ? even : odd)[r].faults.push_back("it crashed");
+        never[r].faults.push_back("it crashed");
+    }
+    const std::vector<Contestant> four{{"base", {}}, {"even", {}}, {"odd", {}}, {"never", {}}};
+    const auto note = ::testing::Contains(HasSubstr("no repeat has a valid run of every variant"));
+    const auto whole = conclude(all_runs(all_runs(base, even), all_runs(base, never)), four, kE2e, {});
+    EXPECT_THAT(whole.notices, ::testing::Not(note)) << "the one that never runs takes none from the others";
+    EXPECT_EQ(whole.results[1].comparison.repeats, 3u);
+    EXPECT_EQ(whole.results[3].comparison.repeats, 0u);
+    EXPECT_THAT(conclude(all_runs(all_runs(base, even), all_runs(odd, never)), four, kE2e, {}).notices, note);
 }
 
 TEST(Conclusion, NamesNoWinnerWhereConfigurationsDifferInMoreThanDeclared) {

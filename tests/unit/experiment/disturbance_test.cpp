@@ -99,9 +99,23 @@ TEST(Disturbance, IsNotedWithWhatWasDoneAboutIt) {
     invalid.faults = {"it crashed"};
     EXPECT_THAT(disturbance_notice(d, {with_share(0.3), with_share(0.01), interrupted, invalid}),
                 HasSubstr("of 1 of the 2 runs that count (30.0 % at most)"));
-    EXPECT_EQ(superseded_reason(replaced, with_share(0.02)),
-              "disturbed: 40.0 % of the CPU time went to others; the run was repeated, "
-              "and the attempt with 2.00 % counts");
+}
+
+TEST(Disturbance, IsNoFaultOfTheAttemptThatDoesNotCount) {
+    RunSummary loud = with_share(0.4), crashed = with_share(0.01), alone = crashed;
+    EXPECT_FALSE(has_own_faults(loud));
+    supersede(loud, with_share(0.02));
+    EXPECT_TRUE(loud.superseded);
+    EXPECT_THAT(loud.faults, ::testing::ElementsAre("disturbed: 40.0 % of the CPU time went to others; the run was "
+                                                    "repeated, and the attempt with 2.00 % counts"));
+    EXPECT_FALSE(has_own_faults(loud));
+    crashed.faults = {"it crashed", "in a step"};
+    crashed.end = RunEnd::kFailed;
+    alone = crashed;
+    supersede(crashed, with_share(0.4));
+    EXPECT_TRUE(crashed.superseded);
+    EXPECT_EQ(crashed.faults, alone.faults) << "no more CPU time would have made it count";
+    EXPECT_TRUE(has_own_faults(crashed) && has_own_faults(alone));
 }
 
 }  // namespace

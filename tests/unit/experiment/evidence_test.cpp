@@ -114,6 +114,30 @@ TEST(Evidence, TheVariantThatLooksBestOfManyIsRarelyCalledBetter) {
     EXPECT_LE(claimed, 0.06 * kExperiments);
 }
 
+// Beside the baseline all ten repeats of the best one count, beside another variant three.
+TEST(Evidence, AWinnerTakesFiveIndependentRepeatsBesideEachOther) {
+    const double ours[] = {100, 101, 102}, others[] = {110, 111, 112.5};
+    Measured m;
+    const size_t metric = metric_named("ttft_p50").value();
+    for (size_t v = 0; v < 3; ++v) {
+        auto& values = m.values.emplace_back(metric_infos().size(), std::vector<double>(kRepeats, kNoValue))[metric];
+        auto& timings = m.timings.emplace_back();
+        for (size_t r = 0; r < kRepeats; ++r) {
+            values[r] = v == 0 ? 150 + static_cast<double>(r) : (v == 1 ? ours : others)[r % 3];
+            timings.push_back(v == 0 ? r : r % 3);
+        }
+    }
+    const Question q = question_of(0, {"ttft_p50"});
+    const auto results = judge(m, q);
+    EXPECT_EQ(difference_of(results[1].comparison, "ttft_p50").verdict, Verdict::kBetter);
+    EXPECT_LT(difference_between(m, q, 1, 2, metric).p, 0.001);
+    const Claim claim = claim_of(m, results, {"base", "best", "other"}, q);
+    EXPECT_EQ(claim.winner, "");
+    EXPECT_NE(claim.sentence.find("no winner is named, as other with 111 ms has too few independent repeats beside it"),
+              std::string::npos)
+        << claim.sentence;
+}
+
 // The metric of the sentence is the file's first, not the one that looks best.
 TEST(Evidence, ADifferenceInAMetricThatWasNotNamedMakesNoClaim) {
     auto slow = runs_with(70, 8, 0), fast = runs_with(50, 8, 1);

@@ -37,6 +37,7 @@ TEST(Inference, DeviationsOfFewValuesAreTooSmallByAKnownShare) {
     EXPECT_NEAR(mean_deviation(4), 0.939986, 1e-6); // "c4" of 5 and of 10 values, as control charts have it
     EXPECT_NEAR(mean_deviation(9), 0.972659, 1e-6);
     EXPECT_NEAR(mean_deviation(1e6), 1, 1e-6);
+    EXPECT_TRUE(std::isnan(mean_deviation(0))) << "one value has none";
 }
 
 TEST(Inference, IntervalsOfSharesAreSciPys) {
