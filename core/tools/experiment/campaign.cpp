@@ -10,8 +10,10 @@
 #include "base/call_watch.hpp"
 #include "base/crash_report.hpp"
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "engine/trace/join_traces.hpp"
 #include "experiment/capacity.hpp"
+#include "experiment/conclusion.hpp"
 #include "experiment/disturbance.hpp"
 
 namespace patchbay::experiment {
@@ -31,6 +33,22 @@ RunRecord failed(RunRecord run, std::string why) {
     run.end = RunEnd::kFailed;
     run.faults.push_back(std::move(why));
     return run;
+}
+
+// "'b', repeat 1, 5.00 req/s"
+std::string text_of(size_t variant, uint32_t repeat, std::optional<double> rate, const PreparedVariants& prepared) {
+    const auto& all = prepared.variants;
+    return (variant < all.size() ? "'" + printable(all[variant].name) + "'" : "variant " + std::to_string(variant)) +
+           ", repeat " + std::to_string(repeat + 1) + (rate ? ", " + shown(*rate) + " req/s" : "");
+}
+
+// Whether a recorded run is the one that has its place in the order.
+Result<> check_planned(const RunSummary& r, const RunSlot& slot, const PreparedVariants& prepared) {
+    if (r.variant == slot.variant && r.repeat == slot.repeat && r.rate == slot.rate) return {};
+    return invalid("run " + std::to_string(r.position + 1) + " of the record is of " +
+                   text_of(r.variant, r.repeat, r.rate, prepared) + ", expected " +
+                   text_of(slot.variant, slot.repeat, slot.rate, prepared) +
+                   ": the record was changed, or is damaged (run the experiment anew)");
 }
 
 void wait_for(const std::vector<const RunProcess*>& processes) {
@@ -156,8 +174,10 @@ Result<std::unique_ptr<RunProcess>> Campaign::run_alone(const Job& job, const Pr
     LiveRun unseen(nowhere, prepared.name, {variant, 0}, 0, 1);
     PB_TRY(auto process, RunProcess::start(processes_.program, job, unseen));
     while (process->read()) {
-        if (interrupted())
+        if (interrupted()) {
+            stopped_ = true;
             return fail(StatusCode::kCancelled, job.trial ? "interrupted before its first run" : "interrupted");
+        }
         wait_for({process.get()});
     }
     if (!process->why().empty()) return fail(process->why());
@@ -166,6 +186,8 @@ Result<std::unique_ptr<RunProcess>> Campaign::run_alone(const Job& job, const Pr
 
 Result<QualityScores> Campaign::score(const PreparedVariant& prepared, size_t variant) {
     if (here()) {
+        stopped_ |= interrupted();
+        if (stopped_) return fail(StatusCode::kCancelled, "interrupted");
         PB_TRY(const auto engine, engine::Engine::create(prepared.loaded.config, around_.registry, around_.clock,
                                                          nullptr, &around_.world));
         return score_quality(*engine, *around_.spec.quality);
@@ -279,8 +301,11 @@ Result<> Campaign::choose_attempt(Work& work, size_t position) {
 // before one of them was chosen.
 Result<> Campaign::go_on_from(Work& work, const RunSlot& slot, size_t position) {
     const RunSummary *first = nullptr, *second = nullptr;
-    for (const RunSummary& r : work.runs)
-        if (r.position == position) (r.attempt == 0 ? first : second) = &r;
+    for (const RunSummary& r : work.runs) {
+        if (r.position != position) continue;
+        PB_CHECK(check_planned(r, slot, work.prepared));
+        (r.attempt == 0 ? first : second) = &r;
+    }
     Waiting next{slot, position};
     next.slot.attempt = first ? 1 : 0;
     if (!first || (!second && is_to_be_repeated(*first))) work.waiting.push_back(next);

@@ -44,7 +44,7 @@ class Campaign {
                      ResultsStore&, std::vector<RunSummary>& runs);
     // What a variant makes of the text of `quality`.
     Result<QualityScores> score(const PreparedVariant&, size_t variant);
-    bool stopped() const { return stopped_; } // before the last run
+    bool stopped() const { return stopped_; } // before all was done
 
   private:
     struct Waiting {

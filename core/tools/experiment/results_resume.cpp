@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/refusals.hpp"
+#include "base/words.hpp"
 #include "experiment/drive.hpp"
 #include "experiment/sqlite.hpp"
 
@@ -51,6 +52,11 @@ host::SwapState swap_state(const std::string& name) {
 }
 
 RunEnd end_of(const std::string& word) { return word == "complete" ? RunEnd::kComplete : RunEnd::kFailed; }
+
+// The host's part of the share is not apart from that of other processes.
+std::optional<CpuUse> use_of(const std::optional<double>& others_share) {
+    return others_share ? std::optional(CpuUse{.others = *others_share}) : std::nullopt;
+}
 
 std::vector<std::string> faults_in(const std::string& reason) {
     std::vector<std::string> out;
@@ -189,7 +195,7 @@ Result<std::vector<RunSummary>> recorded_runs(const std::filesystem::path& datab
                                   run.attempt, superseded, others_share);
                          run.end = end_of(end);
                          run.faults = faults_in(reason);
-                         if (others_share) run.cpu_use = CpuUse{.others = *others_share};
+                         run.cpu_use = use_of(others_share);
                      }));
     std::vector<RunSummary> out;
     for (Run& recorded : runs) { // one at a time, as all requests together may not fit in memory
@@ -206,18 +212,40 @@ Result<std::vector<RunSummary>> recorded_runs(const std::filesystem::path& datab
         run.requests = std::vector<RequestRecord>();
     }
     PB_CHECK(db.each("SELECT variant_id, repeat, position, attempt, rate, objective_share, end, reason, superseded, "
-                     "steal_share + others_share FROM capacity_run WHERE end <> 'interrupted'",
+                     "duration_ns, steal_share + others_share FROM capacity_run WHERE end <> 'interrupted'",
                      [&](Query& row) {
                          RunSummary& run = out.emplace_back();
                          std::string end, reason;
+                         uint64_t duration_ns = 0;
                          std::optional<double> others_share;
                          row.read(run.variant, run.repeat, run.position, run.attempt, run.rate, run.objective, end,
-                                  reason, run.superseded, others_share);
+                                  reason, run.superseded, duration_ns, others_share);
                          run.end = end_of(end);
                          run.faults = faults_in(reason);
-                         run.others_share = others_share.value_or(0);
+                         run.others_share = judged_share(use_of(others_share), duration_ns);
                      }));
     return out;
+}
+
+Result<std::string> other_machine_notice(const std::filesystem::path& database, const MachineFacts& now) {
+    PB_TRY(const Record db, Record::open(database));
+    MachineFacts then;
+    PB_CHECK(db.each("SELECT cpu, cores, memory_bytes, os, kernel FROM experiment", [&](Query& row) {
+        row.read(then.cpu, then.cores, then.memory_bytes, then.os, then.kernel);
+    }));
+    const auto memory = [](const MachineFacts& m) { return std::to_string(m.memory_bytes >> 20) + " MiB"; };
+    std::vector<std::string> changes;
+    const auto compare = [&](const char* what, const std::string& before, const std::string& after) {
+        if (before != after) changes.push_back(std::string(what) + " (" + before + ", now " + after + ")");
+    };
+    compare("cpu", then.cpu, now.cpu);
+    compare("cores", std::to_string(then.cores), std::to_string(now.cores));
+    compare("memory", memory(then), memory(now));
+    compare("os", then.os, now.os);
+    compare("kernel", then.kernel, now.kernel);
+    if (changes.empty()) return std::string();
+    return "the experiment was continued on another machine or system, so that its runs may differ in more than their "
+           "variants: " + joined(changes);
 }
 
 }  // namespace patchbay::experiment

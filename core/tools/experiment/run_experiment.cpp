@@ -11,6 +11,7 @@
 #include "experiment/counted.hpp"
 #include "experiment/disturbance.hpp"
 #include "experiment/interruptible_clock.hpp"
+#include "experiment/notices.hpp"
 #include "experiment/outline.hpp"
 #include "experiment/overload.hpp"
 #include "experiment/portable_spec.hpp"
@@ -21,93 +22,6 @@
 
 namespace patchbay::experiment {
 namespace {
-
-std::string interruption_notice(const std::vector<RunSummary>& runs, uint32_t repeats,
-                                const PreparedVariants& prepared) {
-    const auto in_plan = [](const RunSummary& r) { return !r.superseded && !r.rate; };
-    const auto finished = std::ranges::count_if(
-        runs, [&](const RunSummary& r) { return in_plan(r) && r.end != RunEnd::kInterrupted; });
-    const auto count = std::ranges::count_if(runs, [&](const RunSummary& r) { return in_plan(r) && r.counts(); });
-    return "the experiment was interrupted: results are partial, of " +
-           std::to_string(prepared.variants.size() * repeats) + " planned runs " + std::to_string(finished) +
-           " finished and " + std::to_string(count) + " count";
-}
-
-// Simulated times must not be taken for measured ones.
-std::string simulation_notice(const PreparedVariants& prepared) {
-    std::vector<std::string> simulated, measured, hardware;
-    for (const PreparedVariant& e : prepared.variants) {
-        (e.facts.device_computes ? measured : simulated).push_back(e.name);
-        if (!e.facts.device_computes && std::ranges::find(hardware, e.facts.device_name) == hardware.end())
-            hardware.push_back(e.facts.device_name);
-    }
-    if (simulated.empty()) return "";
-    return "nothing was computed" + (measured.empty() ? "" : " by " + joined(simulated)) +
-           ": times are what the model of the device charges (" + joined(hardware) + "), and tokens are made up" +
-           (measured.empty() ? "" : "; times of " + joined(measured) +
-                                        " were measured, so a difference from these is also the error of that model");
-}
-
-// Nor texts of given acceptance rates for the model's.
-std::string synthetic_notice(const PreparedVariants& prepared) {
-    std::vector<std::string> names;
-    for (const PreparedVariant& e : prepared.variants)
-        if (e.facts.synthetic_acceptance) names.push_back(e.name);
-    if (names.empty()) return "";
-    return "drafts of " + joined(names) +
-           " are accepted by synthetic_acceptance_rates: their texts are not the model's";
-}
-
-std::string window_notice(const Workloads& source, const ExperimentSpec& spec) {
-    uint32_t independent = spec.repeats;
-    for (const WindowPlan& w : source.shared_windows()) independent = std::min(independent, w.independent);
-    if (independent == spec.repeats) return "";
-    return "repeats share rows of the trace: of " + std::to_string(spec.repeats) + " windows at most " +
-           std::to_string(independent) +
-           " have none in common. Intervals and verdicts are those of as many repeats as have none in common among "
-           "those with a value";
-}
-
-std::string jitter_notice(const ExperimentSpec& spec,
-                                const PreparedVariants& prepared) {
-    const bool simulated = std::any_of(prepared.variants.begin(), prepared.variants.end(),
-                                       [](const PreparedVariant& e) { return !e.facts.device_computes; });
-    const auto noisy = std::ranges::find_if(spec.variants, [](const VariantSpec& v) { return v.jitter.any(); });
-    if (noisy == spec.variants.end() || !simulated) return "";
-    return "noise was added to simulated steps: step_jitter " + shown(noisy->jitter.step_jitter) + ", run_jitter " +
-           shown(noisy->jitter.run_jitter);
-}
-
-// "3 prompts (by 120 tokens)"
-std::string cut_text(uint32_t count, const char* what, uint64_t tokens) {
-    return count == 0 ? ""
-                      : std::to_string(count) + " " + what + (count == 1 ? "" : "s") + " (by " +
-                            std::to_string(tokens) + " tokens)";
-}
-
-std::string clipping_notice(const Workloads& workloads, const ExperimentSpec& spec, uint32_t repeats) {
-    Clipping all;
-    const bool shared = workloads.different().size() == 1;
-    for (const WorkloadSource& source : workloads.different())
-        for (uint32_t r = 0; r < repeats; ++r) {
-            const Clipping c = source.plan(spec.seed, r).clipped();
-            all.prompts += c.prompts;
-            all.outputs += c.outputs;
-            all.histories += c.histories;
-            all.prompt_tokens += c.prompt_tokens;
-            all.output_tokens += c.output_tokens;
-        }
-    const std::string lost =
-        all.histories == 0 ? ""
-                           : std::to_string(all.histories) + " turns begin without what was said before them, which is "
-                             "longer than the model holds or the file allows";
-    if (all.prompts + all.outputs == 0) return lost;
-    return (lost.empty() ? "" : lost + "; ") +
-           "the workload was cut to what the model holds or the file allows" +
-           (shared ? ", the same for every variant: " : ": ") +
-           cut_text(all.prompts, "prompt", all.prompt_tokens) + (all.prompts && all.outputs ? " and " : "") +
-           cut_text(all.outputs, "output", all.output_tokens) + " over all repeats";
-}
 
 // "switched: scheduler sjf once 200 requests have arrived: in 5 of 5 runs, pause 0.004 ms at most"
 std::vector<std::string> swap_lines(const std::vector<RunSummary>& runs, const PreparedVariants& prepared) {
@@ -242,6 +156,9 @@ struct Decision { // once the first repeats are there
 
 // By the spread of the first repeats alone, never by their means: so that tests keep their level.
 Decision decide(const std::vector<RunSummary>& runs, const Question& question, const ExperimentSpec& spec) {
+    if (spec.variants.size() < 2)
+        return {spec.adaptive->first, "repeats: auto: there is one variant, so no difference to find, and the first " +
+                                          std::to_string(spec.adaptive->first) + " repeats are all"};
     std::vector<RunSummary> first;
     for (const RunSummary& r : runs)
         if (r.repeat < spec.adaptive->first) first.push_back(r);
@@ -335,8 +252,13 @@ Result<Outcome> run_experiment(const ExperimentSpec& given, PreparedVariants& pr
     }
     const ExperimentRow experiment = row_of(spec, prepared, source, registry, options);
     std::vector<RunSummary> runs;
+    std::string other_machine;
     if (options.resume) {
         PB_TRY(runs, recorded_runs(outcome.database, experiment, rows, counting_of(spec)));
+        const auto computes = [](const PreparedVariant& e) { return e.facts.device_computes; };
+        if (std::ranges::any_of(prepared.variants, computes)) {
+            PB_TRY(other_machine, other_machine_notice(outcome.database, experiment.machine));
+        }
     }
     PB_TRY(ResultsStore store, options.resume ? ResultsStore::resume(*std::move(lock))
                                               : ResultsStore::create(*std::move(lock)));
@@ -383,10 +305,12 @@ Result<Outcome> run_experiment(const ExperimentSpec& given, PreparedVariants& pr
     outcome.complete = counted(runs) == repeats * prepared.variants.size() && !was_interrupted(runs) &&
                        !setup.campaign.stopped();
     if (!outcome.complete) notices.insert(notices.begin(), interruption_notice(runs, repeats, prepared));
+    note(other_machine);
     note(simulation_notice(prepared));
     note(synthetic_notice(prepared));
     for (const PreparedVariant& e : prepared.variants) note_all(e.loaded.warnings);
     note(window_notice(source, spec));
+    note(prompts_notice(source, repeats));
     note(jitter_notice(spec, prepared));
     note(disturbance_notice(spec.disturbance, runs));
     note_all(source.notices());

@@ -57,6 +57,11 @@ ClassName class_of(const RequestRecord& r, const ByClass& by) {
     return {0, r.label.empty() ? "(none)" : r.label};
 }
 
+double judged_share(const std::optional<CpuUse>& use, uint64_t duration_ns) {
+    constexpr uint64_t kShortestNs = 1'000'000'000; // in which ticks of 10 ms are fine enough
+    return use && duration_ns >= kShortestNs ? use->steal + use->others : 0;
+}
+
 RunSummary summary_of(const RunRecord& run, const Counting& counting) {
     RunSummary out;
     out.variant = run.variant;
@@ -75,8 +80,7 @@ RunSummary summary_of(const RunRecord& run, const Counting& counting) {
     out.swaps = run.swaps;
     out.attempt = run.attempt;
     out.rate = run.rate;
-    constexpr uint64_t kShortestNs = 1'000'000'000; // in which ticks of 10 ms are fine enough
-    if (run.cpu_use && run.duration_ns >= kShortestNs) out.others_share = run.cpu_use->steal + run.cpu_use->others;
+    out.others_share = judged_share(run.cpu_use, run.duration_ns);
     if (run.rate && counting.capacity) out.objective = objective_share(run, counting.capacity->slo, span);
     return out;
 }

@@ -58,6 +58,8 @@ struct RunSummary {
 };
 
 RunSummary summary_of(const RunRecord&, const Counting&);
+// What RunSummary::others_share is of a run of this length.
+double judged_share(const std::optional<CpuUse>&, uint64_t duration_ns);
 // The class of a request: {7, "7"}, {1024, "≤ 1,024"}.
 ClassName class_of(const RequestRecord&, const ByClass&);
 

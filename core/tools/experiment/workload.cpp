@@ -98,6 +98,14 @@ std::optional<WindowPlan> WorkloadSource::shared_windows() const {
     return windows_;
 }
 
+uint32_t WorkloadSource::shared_prompts(uint32_t repeats) const {
+    const auto* given = std::get_if<JsonlPrompts>(&spec_.prompts);
+    if (!given || repeats < 2) return 0;
+    const uint32_t all = prompts_.prompts();
+    if (given->order == Order::kFile) return std::min(count_, all); // each repeat begins with the first one
+    return uint64_t{count_} * repeats > all ? all : 0;
+}
+
 WorkloadSource::Plan::Plan(const WorkloadSource& source, uint64_t seed, uint32_t repeat)
     : source_(&source), draws_(seed, repeat), rows_(source.window(repeat)), order_(source.prompts_.order(draws_)),
       turns_(plan_turns(source.spec_, draws_, rows_, source.count_)),

@@ -85,6 +85,8 @@ class WorkloadSource {
 
     // What each repeat takes of the trace, where repeats share rows of it.
     std::optional<WindowPlan> shared_windows() const;
+    // The prompts of a file that so many repeats take again and again; 0: it has as many as all of them take together.
+    uint32_t shared_prompts(uint32_t repeats) const;
 
     // What must be known of the files that were read.
     const std::vector<std::string>& notices() const { return prompts_.notices(); }

@@ -24,6 +24,30 @@ TEST(Workload, WarmUpRequestsAreOthersThanThoseOfAnyRepeat) {
     EXPECT_TRUE(source->warmup(1, 0).empty());
 }
 
+TEST(Workload, KnowsThePromptsOfAFileThatRepeatsTakeAgain) {
+    const Folder f;
+    std::string lines;
+    for (int i = 0; i < 20; ++i) lines += "{\"prompt\": \"text " + std::to_string(10 + i) + "\"}\n";
+    const auto shared = [&](uint32_t requests, Order order, uint32_t repeats) {
+        WorkloadSpec spec;
+        spec.requests = requests;
+        spec.prompts = JsonlPrompts{.path = f.file("p.jsonl", lines), .order = order};
+        spec.output_tokens = FixedLength{2};
+        const auto source = WorkloadSource::open(spec, byte_tokenizer(), {100, 128}, repeats, 1);
+        const uint32_t count = source->shared_prompts(repeats);
+        if (order == Order::kFile) { EXPECT_EQ(prompts_of(*source, repeats).size(), count); }
+        return count;
+    };
+    EXPECT_EQ(shared(5, Order::kShuffled, 4), 0u) << "as many as there are";
+    EXPECT_EQ(shared(5, Order::kShuffled, 5), 20u);
+    EXPECT_EQ(shared(30, Order::kShuffled, 1), 0u) << "one repeat has none to share with";
+    EXPECT_EQ(shared(5, Order::kFile, 2), 5u);
+    EXPECT_EQ(shared(30, Order::kFile, 2), 20u);
+    const WorkloadSpec spec = synthetic(4, FixedLength{30}, FixedLength{2});
+    const auto drawn = WorkloadSource::open(spec, byte_tokenizer(), {100, 128});
+    EXPECT_EQ(drawn->shared_prompts(9), 0u);
+}
+
 TEST(Workload, WarmUpTakesPromptsOfAFileThatNoRepeatUses) {
     const Folder f;
     std::string lines;
