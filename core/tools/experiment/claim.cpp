@@ -116,7 +116,8 @@ Claim claim_of(const Measured& m, const std::vector<VariantResult>& results, con
         if (v == q.baseline) continue;
         if (c.verdict(v, c.headline) == Verdict::kTooFewRepeats)
             return without_leader("no winner is named: fewer than " + std::to_string(kRepeatsForVerdict) +
-                            " independent repeats are valid");
+                                  " independent repeats" +
+                                  (q.first_stage ? ", or of the first ones fewer than 2," : "") + " are valid");
         if (!std::isnan(results[v].metrics[c.headline])) others.push_back(v);
     }
     std::stable_sort(others.begin(), others.end(), [&](size_t a, size_t b) {

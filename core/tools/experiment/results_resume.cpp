@@ -228,7 +228,12 @@ Result<std::vector<RunSummary>> recorded_runs(const std::filesystem::path& datab
 }
 
 Result<std::string> other_machine_notice(const std::filesystem::path& database, const MachineFacts& now) {
+    constexpr std::string_view kBegin = "the experiment was continued on another machine or system, ";
     PB_TRY(const Record db, Record::open(database));
+    std::string said;
+    PB_CHECK(db.each("SELECT text FROM notice", [&](Query& row) {
+        if (std::string text = row.read<std::string>(); text.starts_with(kBegin)) said = std::move(text);
+    }));
     MachineFacts then;
     PB_CHECK(db.each("SELECT cpu, cores, memory_bytes, os, kernel FROM experiment", [&](Query& row) {
         row.read(then.cpu, then.cores, then.memory_bytes, then.os, then.kernel);
@@ -243,9 +248,8 @@ Result<std::string> other_machine_notice(const std::filesystem::path& database, 
     compare("memory", memory(then), memory(now));
     compare("os", then.os, now.os);
     compare("kernel", then.kernel, now.kernel);
-    if (changes.empty()) return std::string();
-    return "the experiment was continued on another machine or system, so that its runs may differ in more than their "
-           "variants: " + joined(changes);
+    if (changes.empty()) return said;
+    return std::string(kBegin) + "so that its runs may differ in more than their variants: " + joined(changes);
 }
 
 }  // namespace patchbay::experiment

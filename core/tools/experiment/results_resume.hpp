@@ -22,7 +22,8 @@ Result<RecordedSpec> recorded_spec(const std::filesystem::path& database);
 Result<std::vector<RunSummary>> recorded_runs(const std::filesystem::path& database, const ExperimentRow&,
                                               const std::vector<VariantRow>&, const Counting&);
 
-// Where the machine that the experiment began on differs from this one; empty: nowhere.
+// Where the machine that the experiment began on differs from this one, or did when it was last continued; empty:
+// nowhere.
 Result<std::string> other_machine_notice(const std::filesystem::path& database, const MachineFacts& now);
 
 }  // namespace patchbay::experiment

@@ -147,6 +147,8 @@ TEST(Comparison, KnowsNoSpreadWhereTheFirstStageHasOneValue) {
         EXPECT_EQ(d.verdict, Verdict::kTooFewRepeats);
         EXPECT_FALSE(std::isnan(d.value));
         EXPECT_TRUE(std::isnan(d.low) && std::isnan(d.p) && std::isnan(d.detectable));
+        EXPECT_THAT(claim_of(measured_of("ttft_p50", {base, other}), results, {"a", "b"}, q).sentence,
+                    ::testing::HasSubstr("or of the first ones fewer than 2, are valid"));
         other[0] = kNoValue;
     }
 }
