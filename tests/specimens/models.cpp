@@ -42,7 +42,7 @@ class Healthy : public patchbay::ListedWeights {
 
     struct Twist { // what another model does wrong
         bool forgets_the_residual = false, forgets_rope = false, counts_from_the_chunk = false, looks_ahead = false,
-             gives_the_embedding = false;
+             gives_the_embedding = false, makes_no_logits = false, gives_no_hidden = false;
         int64_t first_row = 0; // of those whose logits it makes
     };
     static constexpr uint32_t kHeads = 4;
@@ -85,7 +85,9 @@ class Healthy : public patchbay::ListedWeights {
             }));
             f.add(x, later);
         }
-        if (f.wants_hidden() && !twist.gives_the_embedding) f.gather_rows(f.raw.hidden, x, every);
+        if (f.wants_hidden() && !twist.gives_the_embedding && !twist.gives_no_hidden)
+            f.gather_rows(f.raw.hidden, x, every);
+        if (twist.makes_no_logits) return;
         const pb_tensor last = f.temp({f.raw.logit_rows.shape[0], hidden_});
         f.gather_rows(last, x, f.raw.logit_rows);
         f.linear(from(f.raw.logits, twist.first_row), from(last, twist.first_row), lm_head_);
@@ -119,14 +121,23 @@ struct ForgetsRope : Healthy {
 struct CountsFromTheChunk : Healthy {
     void forward(const Forward& f) const { decode(f, {.counts_from_the_chunk = true}); }
 };
+struct ForgetsLogitsOfOneToken : Healthy { // where it comes alone, as a decode does
+    void forward(const Forward& f) const { decode(f, {.makes_no_logits = f.tokens() == 1}); }
+};
+struct ForgetsHiddenOfOneToken : Healthy {
+    void forward(const Forward& f) const { decode(f, {.gives_no_hidden = f.tokens() == 1}); }
+};
 struct LooksAhead : Healthy {
     void forward(const Forward& f) const { decode(f, {.looks_ahead = true}); }
 };
 struct GivesTheEmbedding : Healthy { // in place of the hidden states
     void forward(const Forward& f) const { decode(f, {.gives_the_embedding = true}); }
 };
-struct SkipsTheFirstRow : Healthy {
-    void forward(const Forward& f) const { decode(f, {.first_row = 1}); }
+struct SkipsTheFirstRow : Healthy { // of a sequence
+    void forward(const Forward& f) const {
+        const bool begins = *static_cast<const int32_t*>(f.raw.positions.data) == 0;
+        decode(f, {.first_row = begins ? 1 : 0});
+    }
 };
 
 struct ServesNothing : Healthy {
@@ -188,6 +199,8 @@ PATCHBAY_PLUGIN(component<Healthy>("healthy"), component<ServesNothing>("serves_
                 component<FillsPastTheEnd>("fills_past_the_end"), component<HasNoScale>("has_no_scale"),
                 component<TakesATargetsWeight>("takes_a_targets_weight"),
                 component<ForgetsTheResidual>("forgets_the_residual"), component<ForgetsRope>("forgets_rope"),
-                component<CountsFromTheChunk>("counts_from_the_chunk"), component<LooksAhead>("looks_ahead"),
+                component<CountsFromTheChunk>("counts_from_the_chunk"),
+                component<ForgetsLogitsOfOneToken>("forgets_logits_of_one_token"),
+                component<ForgetsHiddenOfOneToken>("forgets_hidden_of_one_token"), component<LooksAhead>("looks_ahead"),
                 component<GivesTheEmbedding>("gives_the_embedding"),
                 component<SkipsTheFirstRow>("skips_the_first_row"))

@@ -160,6 +160,8 @@ const std::vector<Wrong> kComponents = {
       {"skips_the_first_row", "model.forward"},
       {"looks_ahead", "model.causal"},
       {"counts_from_the_chunk", "model.chunks"},
+      {"forgets_logits_of_one_token", "model.chunks"},
+      {"forgets_hidden_of_one_token", "model.chunks"},
       {"forgets_the_residual", "model.residual"},
       {"forgets_rope", "model.uses_weights"},
       {"gives_the_embedding", "model.hidden"}}},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -177,13 +178,19 @@ std::vector<int32_t> draw_ids(uint32_t vocab) {
     return ids;
 }
 
-// How far apart, as a share of the largest value; of rows [from, to). Values that are not finite are model.forward's.
+// Infinite where b alone is not a number: those of a are model.forward's.
+double apart(float a, float b) {
+    if (!std::isfinite(a)) return 0;
+    return std::isfinite(b) ? std::abs(double{a} - b) : std::numeric_limits<double>::infinity();
+}
+
+// How far apart, as a share of the largest value; of rows [from, to).
 double distance(const std::vector<float>& a, const std::vector<float>& b, size_t from = 0, size_t to = kTokens) {
     const size_t width = a.size() / kTokens;
-    double max_size = 0, apart = 0;
-    for (const float x : a) max_size = std::max(max_size, std::abs(double{x}));
-    for (size_t i = from * width; i < to * width; ++i) apart = std::max(apart, std::abs(double{a[i]} - b[i]));
-    return max_size == 0 ? apart : apart / max_size;
+    double max_size = 0, max_apart = 0;
+    for (const float x : a) max_size = std::max(max_size, std::abs(double{x})); // NaN is not greater
+    for (size_t i = from * width; i < to * width; ++i) max_apart = std::max(max_apart, apart(a[i], b[i]));
+    return max_size == 0 ? max_apart : max_apart / max_size;
 }
 constexpr double kSame = 1e-4, kOther = 1e-4;
 
@@ -226,6 +233,8 @@ Outcome is_causal(const host::Component& c, const pb_model&, const pb_model_fact
     PB_TRY(const Computed after, model->compute(ids));
     if (distance(before.logits, after.logits, 0, kChanged) > kSame)
         return fail("another token at position " + std::to_string(kChanged) + " changes logits of positions before it");
+    if (std::isinf(distance(before.logits, after.logits)))
+        return fail("with another token at position " + std::to_string(kChanged) + " logits are not finite");
     for (uint32_t row = kChanged; row < kTokens; ++row)
         if (distance(before.logits, after.logits, row, row + 1) < kOther)
             return fail("another token at position " + std::to_string(kChanged) + " changes no logit of position " +
@@ -244,6 +253,8 @@ Outcome computes_in_pieces(const host::Component& c, const pb_model&, const pb_m
     if (distance(whole.logits, split.logits) > kSame)
         return fail("a prompt in chunks of 7, 1, 1 and " + std::to_string(kTokens - 9) +
                     " tokens has other logits than in one");
+    if (distance(whole.hidden, split.hidden) > kSame)
+        return fail("a prompt in chunks has other hidden states than in one");
     return {};
 }
 
@@ -262,6 +273,8 @@ Outcome keeps_the_residual(const host::Component& c, const pb_model&, const pb_m
     std::vector<int32_t> ids = draw_ids(f.vocab_size);
     PB_TRY(const Computed before, model->compute(ids));
     constexpr uint32_t kChanged = 5;
+    for (size_t i = size_t{kChanged} * f.vocab_size; i < before.logits.size(); ++i)
+        if (!std::isfinite(before.logits[i])) return fail("with all output projections 0, logits are not finite");
     ids[kChanged] = (ids[kChanged] + 1) % static_cast<int32_t>(f.vocab_size);
     PB_TRY(const Computed after, model->compute(ids));
     if (distance(before.logits, after.logits, kChanged, kChanged + 1) < kOther)
@@ -283,10 +296,10 @@ Outcome uses_each_weight(const host::Component& c, const pb_model&, const pb_mod
         for (float& x : values) x = x * noise.real(0.5f, 1.5f) + noise.real(-0.1f, 0.1f);
         PB_TRY(const Computed after, model->compute(ids));
         values = kept;
-        double apart = 0;
+        double max_apart = 0;
         for (size_t i = 0; i < before.logits.size(); ++i)
-            apart = std::max(apart, std::abs(double{before.logits[i]} - after.logits[i]));
-        return apart > 1e-5;
+            max_apart = std::max(max_apart, apart(before.logits[i], after.logits[i]));
+        return max_apart > 1e-5;
     };
     bool has_experts = false, uses_experts = false;
     for (size_t i = 0; i < model->weights().count(); ++i) {
