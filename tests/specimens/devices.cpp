@@ -192,6 +192,28 @@ struct GatesTooLate : Loops { // at the end of the step, by arguments that it sh
     std::vector<std::pair<const pb_tensor*, const pb_tensor*>> late_;
 };
 
+struct WritesPastAnArgument : Loops { // once it has seen that they are lent: other checks have them on the stack
+    WritesPastAnArgument() {
+        ops_.ctx = this;
+        ops_.linear = [](void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* w) {
+            auto& self = *static_cast<WritesPastAnArgument*>(ctx);
+            linear(nullptr, out, x, w);
+            if (self.lent_) const_cast<pb_tensor*>(out)[1].rank = 0;
+            self.last_ = out;
+        };
+    }
+    void end_step() {
+        if (last_) lent_ |= last_->rank != 2;
+        last_ = nullptr;
+    }
+    const pb_tensor* last_ = nullptr;
+    bool lent_ = false;
+};
+
+struct KeepsTheExpertsInAGraph : specimens::Recorder {
+    KeepsTheExpertsInAGraph() { ops_.expert_linear = Op<specimens::expert_linear>::call; }
+};
+
 struct KeepsNoTime : Loops {
     pb_device_info info() const {
         pb_device_info i = Loops::info();
@@ -236,6 +258,9 @@ PATCHBAY_PLUGIN(component<Loops>("healthy"), component<specimens::Recorder>("hea
                 component<BringsPagesBackLate>("brings_pages_back_late"),
                 component<RoundsBatchesOtherwise>("rounds_batches_otherwise"),
                 component<WritesBetweenRows>("writes_between_rows"), component<GatesTooLate>("gates_too_late"),
+                component<WritesPastAnArgument>("writes_past_an_argument"),
+                component<specimens::KeepsTheExperts<Loops>>("keeps_the_experts"),
+                component<KeepsTheExpertsInAGraph>("keeps_the_experts_in_a_graph"),
                 component<KeepsNoTime>("keeps_no_time"),
                 component<IsAlwaysAlone>("is_always_alone"),
                 component<RunsWhatItShouldRecord>("runs_what_it_should_record"),

@@ -51,7 +51,7 @@ class Recorder : public Loops {
     void graph_free(pb_graph* graph) noexcept { delete graph; }
     uint64_t graph_bytes(const pb_graph* graph) const noexcept { return 1 + graph->ops.size(); }
 
-  private:
+  protected:
     // An argument as it is kept: a tensor's struct is the caller's.
     struct Tensor {
         pb_tensor value;
@@ -66,7 +66,11 @@ class Recorder : public Loops {
         return std::to_string(t->shape[0]) + "x" + std::to_string(t->shape[t->rank - 1]) + " ";
     }
     static std::string name(const pb_weight* w) { return std::to_string(reinterpret_cast<uintptr_t>(w)) + " "; }
-    static std::string name(float) { return ""; }
+    static std::string name(const pb_weight* const* experts) { return name(experts[0]); }
+    template <class Number>
+    static std::string name(Number) {
+        return "";
+    }
 
     template <auto kPlain, class Signature = decltype(kPlain)>
     struct Op;
@@ -86,6 +90,7 @@ class Recorder : public Loops {
         }
     };
 
+  private:
     std::unique_ptr<pb_graph> recorded_; // while it records
     std::set<std::pair<const void*, std::string>> ran_;
     std::string fault_;

@@ -204,8 +204,11 @@ const std::vector<Wrong> kComponents = {
       {"rounds_batches_otherwise", "device.batch"},
       {"writes_between_rows", "device.strides"},
       {"gates_too_late", "device.lifetimes"},
+      {"writes_past_an_argument", "device.lifetimes"},
+      {"keeps_the_experts", "device.lifetimes"},
       {"keeps_no_time", "device.charges"},
       {"is_always_alone", "device.ranks"},
+      {"keeps_the_experts_in_a_graph", "device.graphs"},
       {"runs_what_it_should_record", "device.graphs"}}},
 };
 

@@ -186,7 +186,7 @@ Outcome strides(Subject& subject) {
 Outcome lifetimes(Subject& subject) {
     return for_each_op(subject, [](const host::Component& component, const OpCase& c, const Floats& all) -> Outcome {
         PB_TRY(Bench b, Bench::create(component, Rows::kDense, Steps::kLent));
-        PB_TRY(const Floats again, c.run(b, 0, c.rows));
+        PB_TRY(const Floats again, c.run_all(b));
         if (!same_bits(again, all))
             return fail(c.name() +
                         ": it gives other numbers where arguments are overwritten when their call returns: it keeps a "

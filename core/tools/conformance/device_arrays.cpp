@@ -74,7 +74,7 @@ Result<pb_tensor> DeviceArrays::place(const void* bytes, size_t size, pb_dtype d
     LentMemory lent;
     const void* const from = lent_ ? lent.lend(static_cast<const std::byte*>(bytes), size) : bytes;
     PB_CHECK(component_.check(table().to_device(component_.self(), memory, from, size), "to_device"));
-    lent.end_call();
+    if (!lent.end_call()) return fail("to_device writes past the end of what it is given");
     pb_tensor t = tensor(memory, dtype, shape, info_.host_memory ? 0 : 1);
     if (t.rank > 1) t.strides[0] = row;
     return t;

@@ -49,6 +49,12 @@ LentOps::LentOps(const pb_ops& real) : real_(real) {
     if (real.op) ops_.op = lending<&pb_ops::op>();
     PB_EACH_OP(PB_LEND)
 #undef PB_LEND
+    if (!real.expert_linear) return;
+    ops_.expert_linear = [](void* ctx, const pb_tensor* out, const pb_tensor* x, const pb_weight* const* experts,
+                            uint32_t count, const pb_tensor* ids) {
+        const pb_weight* const* const lent = static_cast<LentOps*>(ctx)->memory_.lend(experts, count);
+        lending<&pb_ops::expert_linear>()(ctx, out, x, lent, count, ids);
+    };
 }
 
 pb_ops ops_of(const host::Component& c) {
@@ -63,7 +69,7 @@ Result<Bench> Bench::create(const host::Component& c, Rows rows, Steps steps) {
 
 Bench::Bench(const host::Component& c, const pb_device_info& info, Rows rows, Steps steps)
     : component_(c), info_(info), steps_(steps),
-      lent_ops_(steps == Steps::kLent ? std::make_unique<LentOps>(ops_of(c)) : nullptr),
+      lent_ops_(steps != Steps::kRun ? std::make_unique<LentOps>(ops_of(c)) : nullptr),
       arrays_(c, info, rows, steps == Steps::kLent), weights_(c, steps == Steps::kLent) {}
 
 Bench::~Bench() {
@@ -83,6 +89,7 @@ Result<> Bench::step(const std::function<void(const pb_ops&)>& f) {
     if (steps_ == Steps::kReplay) done = replay(f);
     else f(ops());
     const Result<> ended = component_.check(table().end_step(component_.self()), "end_step");
+    if (done && lent_ops_ && !lent_ops_->intact()) return fail("it writes past the end of an argument");
     return done ? ended : done;
 }
 

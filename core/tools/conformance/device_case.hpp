@@ -14,14 +14,14 @@ namespace patchbay::conformance {
 
 enum class Steps {
     kRun,
-    kReplay, // what a step does is run, undone, captured, and then run by the graph
+    kReplay, // what a step does is run, undone, captured, and then run by the graph; arguments of ops as with kLent
     kLent    // structs and arrays of each call are overwritten when it returns
 };
 
 pb_ops ops_of(const host::Component&); // as this host knows them: what its table lacks is null
 
-// A device's ops, whose structs are overwritten when each call returns: what a device keeps a pointer to is nonsense by
-// the end of the step.
+// A device's ops, whose structs and arrays are overwritten when each call returns: what a device keeps a pointer to is
+// nonsense by the end of the step.
 class LentOps {
   public:
     explicit LentOps(const pb_ops& real);
@@ -29,7 +29,7 @@ class LentOps {
     LentOps& operator=(const LentOps&) = delete;
 
     const pb_ops& ops() const { return ops_; } // those that the device has
-    bool intact() const { return intact_; }    // nothing was written past the end of a struct
+    bool intact() const { return intact_; }    // nothing was written past the end of an argument
 
   private:
     template <auto Op>
@@ -72,7 +72,7 @@ class Bench {
     const host::Component& component_;
     pb_device_info info_;
     Steps steps_;
-    std::unique_ptr<LentOps> lent_ops_; // with kLent
+    std::unique_ptr<LentOps> lent_ops_; // unless kRun
     DeviceArrays arrays_;
     DeviceWeights weights_;
     std::vector<pb_graph*> graphs_;
