@@ -83,17 +83,38 @@ struct FailsOnNoChanges : patchbay::detail::KvPolicyTable<Oldest> {
     static constexpr pb_kv_policy table{sizeof(pb_kv_policy), 0, adopt, update, choose};
 };
 
-// Reads records as if they were as long as its own.
+// Records read as if they were as long as its own.
+template <class F>
+pb_status by_own_sizeof(const pb_kv_pages* pages, F&& use) {
+    pb_kv_pages own = *pages;
+    own.page_stride = sizeof(pb_kv_page);
+    std::vector<pb_kv_page> known; // of whose ids it can be sure
+    for (uint32_t i = 0; i < own.page_count; ++i)
+        if (own.pages[i].page < own.total_pages) known.push_back(own.pages[i]);
+    own.pages = known.data();
+    own.page_count = static_cast<uint32_t>(known.size());
+    return use(&own);
+}
+
 struct OwnSizeof : patchbay::detail::KvPolicyTable<Oldest> {
     static pb_status update(void* self, const pb_kv_pages* pages) {
-        pb_kv_pages own = *pages;
-        own.page_stride = sizeof(pb_kv_page);
-        std::vector<pb_kv_page> known; // of whose ids it can be sure
-        for (uint32_t i = 0; i < own.page_count; ++i)
-            if (own.pages[i].page < own.total_pages) known.push_back(own.pages[i]);
-        own.pages = known.data();
-        own.page_count = static_cast<uint32_t>(known.size());
-        return patchbay::detail::KvPolicyTable<Oldest>::update(self, &own);
+        return by_own_sizeof(pages, [&](const pb_kv_pages* own) { return KvPolicyTable::update(self, own); });
+    }
+    static constexpr pb_kv_policy table{sizeof(pb_kv_policy), 0, adopt, update, choose};
+};
+
+struct AdoptsByOwnSizeof : patchbay::detail::KvPolicyTable<Oldest> {
+    static pb_status adopt(void* self, const pb_kv_pages* pages) {
+        return by_own_sizeof(pages, [&](const pb_kv_pages* own) { return KvPolicyTable::adopt(self, own); });
+    }
+    static constexpr pb_kv_policy table{sizeof(pb_kv_policy), 0, adopt, update, choose};
+};
+
+struct ForgetsWhatItAdopts : patchbay::detail::KvPolicyTable<Oldest> {
+    static pb_status adopt(void* self, const pb_kv_pages* pages) {
+        pb_kv_pages none = *pages;
+        none.page_count = 0;
+        return KvPolicyTable::adopt(self, &none);
     }
     static constexpr pb_kv_policy table{sizeof(pb_kv_policy), 0, adopt, update, choose};
 };
@@ -113,5 +134,7 @@ PATCHBAY_PLUGIN(component<Oldest>("healthy"), component<Oldest, FailsOnNoChanges
                 component<NamesOneTooFew>("names_one_too_few"),
                 component<RemembersWhatIsVoid>("remembers_what_is_void"),
                 component<Oldest, OwnSizeof>("trusts_its_own_sizeof"),
+                component<Oldest, AdoptsByOwnSizeof>("adopts_by_its_own_sizeof"),
+                component<Oldest, ForgetsWhatItAdopts>("forgets_what_it_adopts"),
                 component<DependsOnWhichObjectItIs>("depends_on_which_object_it_is"),
                 component<KeepsThePages>("keeps_the_pages"))

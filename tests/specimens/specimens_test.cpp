@@ -130,6 +130,8 @@ const std::vector<Wrong> kComponents = {
       {"names_one_twice", "kv_policy.unique"},
       {"names_one_too_few", "kv_policy.enough"},
       {"remembers_what_is_void", "kv_policy.adopts"},
+      {"forgets_what_it_adopts", "kv_policy.adopts"},
+      {"adopts_by_its_own_sizeof", "kv_policy.adopts"},
       {"trusts_its_own_sizeof", "kv_policy.stride"},
       {"depends_on_which_object_it_is", "kv_policy.repeatable"},
       {"keeps_the_pages", "kv_policy.lifetimes"}}},
