@@ -158,6 +158,15 @@ struct WritesIntoAFreePage : Softmax {
     }
 };
 
+struct PutsWhatHasNoSlotIntoTheFirst : Softmax {
+    void append_kv(Bound& bound, const pb_attention_batch& batch, const pb_kv_view& kv, const pb_tensor& k,
+                   const pb_tensor& v) const noexcept {
+        Softmax::append_kv(bound, batch, kv, k, v);
+        for (uint32_t t = 0; t < batch.token_count; ++t)
+            if (batch.slot_mapping[t] < 0) std::memset(kv.data, 0, 4);
+    }
+};
+
 struct FailsWithoutTokens : Softmax {
     void plan(Bound&, const pb_attention_batch& batch, void*) const {
         if (batch.token_count == 0) throw Error(PB_INVALID, "nothing to attend to");
@@ -183,5 +192,6 @@ PATCHBAY_PLUGIN(component<Softmax>("healthy"), component<HasNoTag>("has_no_tag")
                 component<TreatsChunksOtherwise>("treats_chunks_otherwise"),
                 component<TreatsBatchesOtherwise>("treats_batches_otherwise"),
                 component<WritesIntoAFreePage>("writes_into_a_free_page"),
+                component<PutsWhatHasNoSlotIntoTheFirst>("puts_what_has_no_slot_into_the_first"),
                 component<FailsWithoutTokens>("fails_without_tokens"))
 #endif

@@ -148,6 +148,7 @@ const std::vector<Wrong> kComponents = {
       {"treats_chunks_otherwise", "attention.chunks"},
       {"treats_batches_otherwise", "attention.batch"},
       {"writes_into_a_free_page", "attention.pages"},
+      {"puts_what_has_no_slot_into_the_first", "attention.pages"},
       {"fails_without_tokens", "attention.empty"}}},
     {"models",
      "model",

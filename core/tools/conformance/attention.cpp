@@ -289,18 +289,20 @@ Outcome pages(Subject& subject) {
         PB_TRY(Pages p, Pages::create(c, shape, kPages));
         PB_CHECK(p.step({{&t, 0, 0, t.length}}));
         const uint32_t first = p.page_of(0, 0), second = p.page_of(0, 1);
-        PB_TRY(const std::vector<uint8_t> before, p.page(second));
-        const std::vector<uint8_t> poison(before.size(), 0xff);
+        std::vector<std::vector<uint8_t>> before;
         for (uint32_t i = 0; i < kPages; ++i) {
-            if (i == first || i == second) continue;
-            PB_TRY(const std::vector<uint8_t> page, p.page(i));
-            if (page != poison)
+            PB_TRY(std::vector<uint8_t> page, p.page(i));
+            before.push_back(std::move(page));
+            if (i != first && i != second && before[i] != std::vector<uint8_t>(before[i].size(), 0xff))
                 return fail("append_kv wrote into page " + std::to_string(i) + ", which no slot names");
         }
         const Tokens other = random_tokens(33, shape, t.length);
         PB_CHECK(p.step({{&other, 0, 0, t.length}}, Pages::Write::kNo));
-        PB_TRY(const std::vector<uint8_t> after, p.page(second));
-        if (after != before) return fail("append_kv wrote a token whose slot is -1");
+        for (uint32_t i = 0; i < kPages; ++i) {
+            PB_TRY(const std::vector<uint8_t> after, p.page(i));
+            if (after != before[i])
+                return fail("append_kv wrote a token whose slot is -1, into page " + std::to_string(i));
+        }
         return {};
     });
 }
