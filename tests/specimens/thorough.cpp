@@ -1,6 +1,9 @@
 // Plugins that pass every check and are wrong all the same: only random worlds in an engine show it, as
 // `patchbay plugin test --thorough` has them.
 #include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "patchbay/sdk/kv_policy.hpp"
@@ -33,8 +36,27 @@ class ForgetsOne {
             if (!victims.add(page)) return;
     }
 
-  private:
+  protected:
     std::vector<uint32_t> pages_;
+};
+
+// The oldest page first, but what is the process's lasts for two worlds.
+class UsesUpWhatIsShared : public ForgetsOne {
+  public:
+    void reset(uint32_t total_pages) {
+        constexpr uint32_t kOfTheChecks = 40;
+        pages_.clear();
+        if (total_pages == kOfTheChecks || std::exchange(counted_, true)) return;
+        constexpr const char* kUsed = "SPECIMEN_WORLDS_USED"; // which outlives the library, as what is static does not
+        const char* const before = std::getenv(kUsed);
+        const int worlds = (before ? std::atoi(before) : 0) + 1;
+        if (worlds == 3) std::abort();
+        setenv(kUsed, std::to_string(worlds).c_str(), 1);
+    }
+    void cached(const pb_kv_page& p) { pages_.push_back(p.page); }
+
+  private:
+    bool counted_ = false;
 };
 
 }  // namespace
@@ -43,4 +65,7 @@ PATCHBAY_PLUGIN(patchbay::scheduler<LeavesOffloaded>({.name = "leaves_offloaded"
                                                       .version = "1.0.0",
                                                       .summary = "never comes back to what lies in host memory"}),
                 patchbay::kv_policy<ForgetsOne>(
-                    {.name = "forgets_one", .version = "1.0.0", .summary = "forgets pages where many are cached"}))
+                    {.name = "forgets_one", .version = "1.0.0", .summary = "forgets pages where many are cached"}),
+                patchbay::kv_policy<UsesUpWhatIsShared>({.name = "uses_up_what_is_shared",
+                                                         .version = "1.0.0",
+                                                         .summary = "ends the process at its third world"}))

@@ -48,10 +48,16 @@ class WorldTest {
             std::vector<std::string> files;
             const uint32_t end = std::min<uint32_t>(first + kWorldsAtOnce, test_.worlds);
             for (uint32_t i = first; i < end; ++i) files.push_back(write(scenario::random_world(test_.seed + i)));
-            if (play(files).status == 0) continue;
+            ProgramRun together = play(files);
+            if (together.status == 0) continue;
+            const uint32_t unplayable = unplayable_;
             for (uint32_t i = first; i < end; ++i)
                 if (const auto wrong = failing(scenario::random_world(test_.seed + i)))
                     return report(test_.seed + i, *wrong);
+            if (unplayable_ > unplayable) continue; // which may be why
+            if (together.status == ProgramRun::kTimedOut) // each had as long alone
+                together = play(files, end - first);
+            if (together.status != 0) return report_together(std::move(files), together);
         }
         if (unplayable_ > 0) // a fault of what draws worlds, or a plugin that no engine takes
             return fail(test_.library + ": thorough.worlds: " + kind_ + "/" + name_ + ": " +
@@ -68,14 +74,19 @@ class WorldTest {
         std::ofstream(file) << scenario::text_of(w, kind_, name_, "a random world");
         return file.string();
     }
-    ProgramRun play(const std::vector<std::string>& files) const {
+    // times: of the time for one.
+    ProgramRun play(const std::vector<std::string>& files, uint32_t times = 1) const {
         std::vector<std::string> words{"/proc/self/exe", "scenario", "run", "--plugin-dir", plugin_folder()};
         words.insert(words.end(), files.begin(), files.end());
-        return run_quietly(words, std::max(test_.timeout_s / 4, 5u));
+        return run_quietly(words, std::max(test_.timeout_s / 4, 5u) * times);
     }
     std::string plugin_folder() const {
         const fs::path folder = fs::path(test_.library).parent_path();
         return folder.empty() ? "." : folder.string();
+    }
+    static std::string last_line(const std::string& output) {
+        const std::string text = output.substr(0, output.find_last_not_of('\n') + 1);
+        return text.substr(text.rfind('\n') + 1);
     }
     // None: the plugin does in it what it should, or there is no such world.
     std::optional<Failing> failing(const World& w) {
@@ -83,10 +94,8 @@ class WorldTest {
         const ProgramRun played = play({file});
         fs::remove(file);
         if (played.status == ProgramRun::kTimedOut) return Failing{"it hangs", "no end within the time"};
-        if (played.status >= 128) {
-            const std::string last = played.output.substr(0, played.output.find_last_not_of('\n') + 1);
-            return Failing{"signal " + std::to_string(played.status - 128), last.substr(last.rfind('\n') + 1)};
-        }
+        if (played.status >= 128)
+            return Failing{"signal " + std::to_string(played.status - 128), last_line(played.output)};
         if (played.status != 1) {
             unplayable_ += played.status != 0;
             if (played.status != 0) reason_ = played.output.substr(0, played.output.find('\n'));
@@ -116,6 +125,34 @@ class WorldTest {
             }
         }
         return w;
+    }
+    // Worlds that each pass in a process of their own: as few of them as still fail, but for a hang.
+    Result<> report_together(std::vector<std::string> files, ProgramRun wrong) {
+        for (size_t i = files.size(); i-- > 0 && files.size() > 2 && wrong.status != ProgramRun::kTimedOut;) {
+            std::vector<std::string> fewer = files;
+            fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(i));
+            ProgramRun again = play(fewer);
+            if (again.status != wrong.status) continue;
+            files = std::move(fewer);
+            wrong = std::move(again);
+        }
+        std::string kept;
+        for (size_t i = 0; i < files.size(); ++i) {
+            const fs::path to = fs::path(plugin_folder()) / (name_ + ".together-" + std::to_string(i + 1) + ".yaml");
+            std::error_code failed;
+            fs::copy_file(files[i], to, fs::copy_options::overwrite_existing, failed);
+            if (failed) return fail("cannot write " + to.string() + ": " + failed.message());
+            kept += ' ' + in_shell_quotes(to.string());
+        }
+        const std::string what = wrong.status == ProgramRun::kTimedOut ? "no end within the time"
+                                 : wrong.status >= 128 ? "signal " + std::to_string(wrong.status - 128)
+                                                       : "exit code " + std::to_string(wrong.status);
+        const std::string why = std::to_string(files.size()) + " worlds fail only when they share a process: " + what;
+        std::cout << "FAILED   thorough.worlds  " << kind_ << '/' << name_ << ": " << why
+                  << "; does it keep anything beyond its objects?\n"
+                  << "  the last that it prints: " << printable_message(last_line(wrong.output)) << '\n'
+                  << "again: patchbay scenario run --plugin-dir " << in_shell_quotes(plugin_folder()) << kept << '\n';
+        return fail(test_.library + ": thorough.worlds: " + kind_ + "/" + name_ + ": " + why);
     }
     Result<> report(uint64_t seed, Failing wrong) {
         const World first = scenario::random_world(seed);

@@ -128,4 +128,18 @@ std::optional<host::Manifest> run_all(const std::filesystem::path& path,
     return manifest;
 }
 
+std::vector<std::string> check_names() {
+    std::vector<std::string> out{"file.readable", "file.loads", "component.create"};
+    out.insert(out.end(), std::begin(kTableChecks), std::end(kTableChecks));
+    out.insert(out.end(), std::begin(kComponentTableChecks), std::end(kComponentTableChecks));
+    const auto add = [&](std::span<const Check> checks) {
+        for (const Check& c : checks) out.emplace_back(c.name);
+    };
+    add(life_checks());
+#define PB_NAMES(name, word, Type) add(suite_of(#word).checks);
+    PB_EACH_KIND(PB_NAMES)
+#undef PB_NAMES
+    return out;
+}
+
 }  // namespace patchbay::conformance

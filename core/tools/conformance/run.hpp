@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "conformance/check.hpp"
 #include "host/probe.hpp"
@@ -22,5 +23,8 @@ struct Listener {
 std::optional<host::Manifest> run_all(const std::filesystem::path& library,
                                       const std::optional<host::ProbedComponent>& only, const Listener&,
                                       const std::string& check = {});
+
+// Of all checks there are, also those that run whatever `check` is.
+std::vector<std::string> check_names();
 
 }  // namespace patchbay::conformance

@@ -15,6 +15,7 @@
 
 #include "base/numbers.hpp"
 #include "base/printable.hpp"
+#include "base/suggest.hpp"
 #include "conformance/run.hpp"
 #include "host/probe.hpp"
 #include "host/probe_wire.hpp"
@@ -117,26 +118,41 @@ std::optional<host::ProbedComponent> chosen(const std::vector<std::string>& word
     return out;
 }
 
+int bad_usage(const std::string& why = {}) {
+    std::fflush(stdout); // what ran comes before
+    if (!why.empty()) std::fprintf(stderr, "patchbay-probe: %s\n", printable_message(why).c_str());
+    std::fputs(kUsage, stderr);
+    return 2;
+}
+
 // For a debugger, without a child: --here FILE.so [CHECK [KIND/NAME]].
 int run_here(const std::vector<std::string>& words) {
-    if (words.empty() || words.size() > 3) {
-        std::fputs(kUsage, stderr);
-        return 2;
-    }
-    bool failed = false;
+    if (words.empty() || words.size() > 3) return bad_usage();
+    const std::string wanted = words.size() > 1 ? words[1] : "";
+    const std::vector<std::string> names = conformance::check_names();
+    if (!wanted.empty() && std::ranges::find(names, wanted) == names.end())
+        return bad_usage("there is no check '" + wanted + "'" + did_you_mean(wanted, names));
+    const auto only = chosen(words.size() > 2 ? std::vector<std::string>{words[2]} : std::vector<std::string>{});
+    if (words.size() > 2 && !only)
+        return bad_usage("got the component '" + words[2] + "', expected KIND/NAME, as in scheduler/fcfs");
+    bool failed = false, ran = wanted.empty();
     std::string under_way;
     const conformance::Listener listener{
-        [&](const std::string& component, const std::string& check) { under_way = check + "  " + component; },
+        [&](const std::string& component, const std::string& check) {
+            under_way = check + "  " + component;
+            ran |= check == wanted;
+        },
         [&](const conformance::Outcome& o) {
             using What = conformance::Outcome::What;
             failed |= o.what == What::kFailed;
+            ran |= o.what == What::kSkipped; // its component cannot be made here, as the line says
             if (o.what != What::kOk || words.size() > 1)
                 std::printf("%s  %s%s%s\n", o.what == What::kOk ? "ok" : o.what == What::kFailed ? "FAILED" : "skipped",
                             under_way.c_str(), o.reason.empty() ? "" : ": ", printable_message(o.reason).c_str());
         }};
-    const auto only = chosen(words.size() > 2 ? std::vector<std::string>{words[2]} : std::vector<std::string>{});
-    conformance::run_all(words[0], only, listener, words.size() > 1 ? words[1] : "");
-    return failed ? 1 : 0;
+    conformance::run_all(words[0], only, listener, wanted);
+    if (failed) return 1;
+    return ran ? 0 : bad_usage("nothing in " + words[0] + " is of the kind that '" + wanted + "' checks");
 }
 
 int run_supervised(int verdict, uint32_t timeout_s, const std::string& library,
@@ -165,9 +181,5 @@ int main(int argc, char** argv) {
     }
     if (argc > 1 && std::strcmp(argv[1], "--here") == 0) return run_here({argv + 2, argv + argc});
     const auto arguments = arguments_of({argv + 1, argv + argc});
-    if (!arguments) {
-        std::fputs(kUsage, stderr);
-        return 2;
-    }
-    return run_parent(*arguments);
+    return arguments ? run_parent(*arguments) : bad_usage();
 }
