@@ -15,6 +15,7 @@
 #include "execution/local_executor.hpp"
 #include "execution/simulated_executor.hpp"
 #include "execution/start_ranks.hpp"
+#include "execution/sync_reasons.hpp"
 #include "parallel/launch.hpp"
 #include "weights/end_tokens.hpp"
 
@@ -79,9 +80,10 @@ Result<> check_states(const config::EngineConfig& c, EngineFacts& f, const runne
 
 // Why each step must be back before the next one is planned, whatever the step. Empty: it need not.
 std::string_view sync_reason_of(const config::EngineConfig& c, const execution::Executor& executor, bool proposes) {
-    if (c.engine.async_scheduling == config::AsyncScheduling::kOff) return "off";
-    if (const std::string_view why = executor.sync_reason(); why == "device") return why;
-    if (proposes) return "proposer"; // drafts follow from tokens that the host sees
+    if (c.engine.async_scheduling == config::AsyncScheduling::kOff) return execution::sync_reason::kOff;
+    if (const std::string_view why = executor.sync_reason(); why == execution::sync_reason::kDevice)
+        return why;
+    if (proposes) return execution::sync_reason::kProposer; // drafts follow from tokens that the host sees
     return executor.sync_reason();
 }
 

@@ -68,7 +68,8 @@ class Executor { // [step thread]
     virtual ~Executor() = default;
 
     virtual TokenSource tokens() const = 0;
-    // Why a step must be back before the next one is submitted: "device", "ranks". Empty: one may be in flight.
+    // Why a step must be back before the next one is submitted, of sync_reasons.hpp: kDevice, kRanks. Empty: one may be
+    // in flight.
     virtual std::string_view sync_reason() const = 0;
     virtual Result<> check_sampler(const host::Component&) const = 0; // that it can sample what this computes
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "execution/sync_reasons.hpp"
+
 namespace patchbay::execution {
 
 namespace {
@@ -26,8 +28,8 @@ Result<StepOutput> LocalDraftPasses::compute(const runner::Batch& batch, const r
 }
 
 std::string_view LocalExecutor::sync_reason() const {
-    if (!runner_->passes().can_submit()) return "device";
-    return ranks_ ? "ranks" : "";
+    if (!runner_->passes().can_submit()) return sync_reason::kDevice;
+    return ranks_ ? sync_reason::kRanks : "";
 }
 
 Result<StepOutput> LocalExecutor::compute(const StepInput& in) {

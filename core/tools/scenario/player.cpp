@@ -5,6 +5,7 @@
 
 #include "base/printable.hpp"
 #include "engine/engine_control.hpp"
+#include "execution/sync_reasons.hpp"
 #include "scenario/leave_out_model.hpp"
 #include "scenario/load.hpp"
 #include "scenario/scripted_engine.hpp"
@@ -141,7 +142,8 @@ bool Player::begin_step() {
 void Player::end_step(const engine::StepReport& report) {
     step_.under_way = false;
     tally_.add(report);
-    step_in_flight_ = is_async(scenario_) && report.sync_reason != "probation" && !step_.plan.empty();
+    step_in_flight_ =
+        is_async(scenario_) && report.sync_reason != execution::sync_reason::kProbation && !step_.plan.empty();
     if (!course_.difference()) check(report);
     if (!course_.over() && !step_.followed) settle();
 }

@@ -1,11 +1,14 @@
 // Each part of EngineMetrics alone.
 #include <gmock/gmock.h>
 
+#include <sstream>
+
 #include "engine/facts.hpp"
 #include "engine/metrics/report_metrics.hpp"
 #include "engine/metrics/request_metrics.hpp"
 #include "engine/metrics/step_metrics.hpp"
 #include "engine/step_report.hpp"
+#include "execution/sync_reasons.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -127,6 +130,19 @@ TEST(StepMetrics, ObserveOnlyStepsThatComputed) {
     EXPECT_THAT(text, HasSubstr("patchbay_step_seconds_sum 3\n"));
     EXPECT_THAT(text, HasSubstr("patchbay_async_steps_total{depth=\"1\",reason=\"\"} 1\n"));
     EXPECT_THAT(text, HasSubstr("patchbay_kv_block_residency_seconds_sum 4\n"));
+}
+
+// "… depth 0: off, device, probation (of a swap), …"
+TEST(StepMetrics, TheHelpOfWhatWaitedNamesEachReason) {
+    std::string help;
+    for (const metrics::Entry& e : metrics::parse_catalogue(metrics::catalogue_yaml()))
+        if (e.name == "patchbay_async_steps_total") help = e.help;
+    const std::string before = "depth 0: ";
+    ASSERT_THAT(help, HasSubstr(before));
+    std::istringstream parts(help.substr(help.find(before) + before.size()));
+    std::vector<std::string> named;
+    for (std::string part; std::getline(parts >> std::ws, part, ',');) named.push_back(part.substr(0, part.find(" (")));
+    EXPECT_THAT(named, ::testing::UnorderedElementsAreArray(execution::sync_reason::kAll));
 }
 
 TEST(StepMetrics, CountDispatchesByReasonAndSize) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/request/sequence.hpp"
+#include "execution/sync_reasons.hpp"
 #include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
@@ -54,7 +55,7 @@ std::string_view InFlightSteps::history_reason() const {
     if (steps_.empty()) return out;
     for (const Placed& item : steps_.front().items) {
         if (item.placeholders == 0 || item.sequence->sampling.history_reason.empty()) continue;
-        if (out != "structured_output") out = item.sequence->sampling.history_reason;
+        if (out != execution::sync_reason::kStructuredOutput) out = item.sequence->sampling.history_reason;
     }
     return out;
 }

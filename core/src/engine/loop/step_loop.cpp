@@ -13,8 +13,11 @@
 #include "engine/scheduling/admission.hpp"
 #include "engine/speculation/proposals.hpp"
 #include "engine/swap/swaps.hpp"
+#include "execution/sync_reasons.hpp"
 
 namespace patchbay::engine {
+
+namespace reason = execution::sync_reason;
 
 StepLoop::StepLoop(const Parts& parts, std::string_view sync_reason)
     : p_(parts), timer_(parts.clock, parts.context), progress_(parts.clock, parts.sequences, parts.scheduler),
@@ -48,10 +51,10 @@ void StepLoop::begin() {
 
 std::string_view StepLoop::sync_reason() const {
     if (!sync_reason_.empty()) return sync_reason_;
-    if (p_.swaps.step_may_be_redone()) return "probation"; // by the predecessor of one that fails
-    if (p_.swaps.waits_for_steps()) return "swap";
-    if (p_.beams.any_running()) return "beam_search"; // what goes on, and with whose KV, is known when all are back
-    return p_.passes.host_samples() ? "host_sampler" : "";
+    if (p_.swaps.step_may_be_redone()) return reason::kProbation; // by the predecessor of one that fails
+    if (p_.swaps.waits_for_steps()) return reason::kSwap;
+    if (p_.beams.any_running()) return reason::kBeamSearch; // what goes on, with whose KV, is known when all are back
+    return p_.passes.host_samples() ? reason::kHostSampler : "";
 }
 
 Result<> StepLoop::advance() {
@@ -65,14 +68,14 @@ Result<> StepLoop::advance() {
     PB_CHECK(timer_.run(Phase::kAdmit, [&] { p_.admission.admit(); }));
     if (depth > 0 && p_.pooling.any()) { // what the steps before handed out may have brought the first one
         while (passes.in_flight() > 0) PB_CHECK(passes.collect());
-        waited = "pooling";
+        waited = reason::kPooling;
         depth = 0;
     }
     PB_CHECK(timer_.run(Phase::kPlan, [&] { return p_.scheduler.plan(); }));
     if (passes.in_flight() > 0 && !p_.scheduler.latest().preemptions.empty()) { // what is taken away must be back first
         PB_CHECK(passes.collect());
         PB_CHECK(timer_.run(Phase::kPlan, [&] { return p_.scheduler.plan(); }));
-        waited = "preemption";
+        waited = reason::kPreemption;
     }
     for (StepObserver* o : observers_) o->on_planned(p_.scheduler.latest());
     PB_CHECK(timer_.run(Phase::kApply, [&] {

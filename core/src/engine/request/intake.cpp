@@ -8,6 +8,7 @@
 #include "engine/request/sequence.hpp"
 #include "engine/sampling/sampler_port.hpp"
 #include "engine/scheduling/admission.hpp"
+#include "execution/sync_reasons.hpp"
 #include "patchbay/sdk/philox.hpp"
 
 namespace patchbay::engine {
@@ -109,7 +110,7 @@ Result<RequestId> Intake::add(Request request) {
     if (request.arrival_ns == 0) request.arrival_ns = now;
     Sequence& s = p_.sequences.add(make(std::move(request), 0));
     p_.token_rules.add(s, std::move(checked.rules));
-    if (p_.token_rules.applies(s)) s.sampling.history_reason = "history";
+    if (p_.token_rules.applies(s)) s.sampling.history_reason = execution::sync_reason::kHistory;
     if (s.request.sampling.prompt_logprobs) p_.prompt_logprobs.add(s, checked.prompt_params);
     if (s.request.pooling) p_.pooling.add(s);
     if (checked.grammar) p_.structured_output.add(s, std::move(checked.grammar));
@@ -147,7 +148,7 @@ std::unique_ptr<Sequence> Intake::make(Request request, uint32_t index) {
     const pb_sampling_params& p = s.sampling.params;
     if (p.repetition_penalty != 1 || p.presence_penalty != 0 || p.frequency_penalty != 0 || p.dry_multiplier > 0 ||
         s.sampling.samples_by_surprisal())
-        s.sampling.history_reason = "history";
+        s.sampling.history_reason = execution::sync_reason::kHistory;
     if (sampling.seed) {
         s.sampling.seed = *sampling.seed + index;
     } else {

@@ -7,6 +7,7 @@
 #include "engine/output/output_text.hpp"
 #include "engine/request/sampling_params.hpp"
 #include "engine/request/sequence.hpp"
+#include "execution/sync_reasons.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -48,7 +49,7 @@ void StructuredOutput::add(Sequence& s, std::shared_ptr<grammar::Grammar> g) {
     const bool continues = s.output.text && s.output.text->detokenizer.continues_text();
     r.matcher = std::make_unique<grammar::Matcher>(std::move(g), continues ? Place::kLater : Place::kFirst);
     records_.add(s.id, std::move(r));
-    s.sampling.history_reason = "structured_output";
+    s.sampling.history_reason = execution::sync_reason::kStructuredOutput;
 }
 
 bool StructuredOutput::applies(const Sequence& s) const { return records_.find(s.id) != nullptr; }

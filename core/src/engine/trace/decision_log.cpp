@@ -7,6 +7,7 @@
 #include "engine/request/sequences.hpp"
 #include "engine/scheduling/scheduler_port.hpp"
 #include "engine/step_report.hpp"
+#include "execution/sync_reasons.hpp"
 #include "kv/block_pool.hpp"
 
 namespace patchbay::engine {
@@ -57,7 +58,8 @@ void DecisionLog::on_end(const StepReport& r) {
                  {"free_pages", free_pages_}, {"plan", std::move(plan)}};
     if (!preempt.empty()) line["preempt"] = std::move(preempt);
     if (r.preemption.swapped_out > 0) line["swapped_out"] = r.preemption.swapped_out;
-    if (!r.sync_reason.empty() && r.sync_reason != "off") line["waited_for_step_before"] = r.sync_reason;
+    if (!r.sync_reason.empty() && r.sync_reason != execution::sync_reason::kOff)
+        line["waited_for_step_before"] = r.sync_reason;
     if (r.calls.plan_faults > 0) line["refused_plans"] = r.calls.plan_faults;
     if (r.kv.evicted_pages > 0)
         line["evicted_pages"] = {{"all", r.kv.evicted_pages}, {"chosen_by_kv_policy", r.kv.chosen_evictions}};

@@ -8,6 +8,7 @@
 #include "engine/request/sequence.hpp"
 #include "engine/request/sequences.hpp"
 #include "engine/step_report.hpp"
+#include "execution/sync_reasons.hpp"
 #include "host/swap_record.hpp"
 
 namespace patchbay::engine {
@@ -64,7 +65,8 @@ void StepTrace::write_step(const StepReport& r) {
                  {"decode", r.work.decode_tokens}, {"sequences", items_.size()}};
     if (r.preemption.preemptions > 0) args["preemptions"] = r.preemption.preemptions;
     if (r.work.trimmed > 0) args["trimmed"] = r.work.trimmed;
-    if (!r.sync_reason.empty() && r.sync_reason != "off") args["waited for the step before"] = r.sync_reason;
+    if (!r.sync_reason.empty() && r.sync_reason != execution::sync_reason::kOff)
+        args["waited for the step before"] = r.sync_reason;
     if (r.graph.replayed) args["graph"] = {{"tokens", r.graph.size}, {"padding", r.graph.padded_tokens}};
     else args["no graph"] = r.graph.miss;
     if (r.drafts.drafted_tokens > 0)
