@@ -113,6 +113,14 @@ void Metrics::plugin_set(const std::string& kind, const std::string& plugin, con
     series->gauge->Set(value);
 }
 
+void Metrics::plugin_left(const std::string& kind, const std::string& plugin) {
+    const std::lock_guard lock(plugin_mutex_);
+    const auto left = plugin_series_.find(kind + "/" + plugin);
+    if (left == plugin_series_.end()) return;
+    for (auto& [name, series] : left->second)
+        if (series.gauge) series.gauge->Set(0);
+}
+
 std::string Metrics::text() const { return prometheus::TextSerializer().Serialize(registry_->Collect()); }
 
 }  // namespace patchbay::metrics

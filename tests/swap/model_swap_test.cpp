@@ -29,7 +29,12 @@ TEST(ModelSwap, EveryTokenIsOfOneCheckpointOrTheOther) {
     const auto later = ask(s, 1, 2); // prompts that the first model has cached
     asked.insert(later.begin(), later.end());
     s.run([&] { EXPECT_TRUE(s.engine->audit()); });
-    EXPECT_EQ(swap->record().state, SwapState::kCommitted) << swap->record().text();
+    const host::SwapRecord r = swap->record();
+    EXPECT_EQ(r.state, SwapState::kCommitted) << r.text();
+    EXPECT_EQ(r.from.name, demo_path());
+    EXPECT_EQ(r.to.name, other.path());
+    EXPECT_EQ(r.from.name_in_library(), "llama");
+    EXPECT_EQ(r.to.name_in_library(), "llama");
     EXPECT_NE(s.engine->facts().model.identity, before);
     const size_t changed = expect_continued(s.texts, then, asked, demo_engine(demo_path()), demo_engine(other.path()));
     EXPECT_GT(changed, 0u) << "the two checkpoints say the same";

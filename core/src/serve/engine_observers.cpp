@@ -12,6 +12,7 @@ EngineObservers::EngineObservers(EngineObserverOptions options, metrics::Metrics
 }
 
 void EngineObservers::watch(const engine::EngineFacts& facts, const std::string& served_name) {
+    if (engine_metrics_) engine_metrics_->replaced_by(facts);
     engine_metrics_.reset(); // what is about the present ends with it
     engine_metrics_.emplace(all_metrics_, facts, options_.version);
     vllm_metrics_.reset();

@@ -92,7 +92,8 @@ Result<host::SwapRecord> ModelReplacement::replace(const std::string& path, cons
     }
     auto next = std::make_shared<Serving>(Serving{std::move(made->model), made->engine->facts()});
     for (const host::Identity& part : next->facts.plugins)
-        if (part.kind == "model") record.to = {"model", path, part.version, part.sha256, part.build, part.path};
+        if (part.kind == "model")
+            record.to = {"model", path, part.version, part.sha256, part.build, part.path, part.name};
     spdlog::info("swap model: {} is loaded, and takes over when the requests that run have finished", path);
     const uint64_t closed_ns = made->engine->clock().now_ns();
     ClosedGate gate(p_.gate);

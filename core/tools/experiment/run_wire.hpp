@@ -107,7 +107,7 @@ void fields(auto& a, Job& j) {
       j.files.decisions, j.control.address, j.control.token_file);
 }
 void fields(auto& a, host::Identity& i) {
-    a(i.kind, i.name, i.version, i.sha256, i.build, i.path);
+    a(i.kind, i.name, i.version, i.sha256, i.build, i.path, i.component);
 }
 void fields(auto& a, host::SwapRecord& s) {
     a(s.kind, s.transaction, s.from, s.to, s.state, s.phase, s.reason, s.code, s.step, s.time_ns, s.pause_ns,

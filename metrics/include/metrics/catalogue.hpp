@@ -39,6 +39,7 @@ class Metrics {
     // that Prometheus would not take is dropped. [any thread]
     void plugin_add(const std::string& kind, const std::string& plugin, const std::string& name, double amount);
     void plugin_set(const std::string& kind, const std::string& plugin, const std::string& name, double value);
+    void plugin_left(const std::string& kind, const std::string& plugin); // its gauges are 0 until it sets them again
 
     std::string text() const; // in the Prometheus exposition format
     const std::shared_ptr<prometheus::Registry>& registry() const { return registry_; }

@@ -212,8 +212,8 @@ TEST(EngineMetricsTest, ASwapOfTheModelLeavesItsPluginInTheSlot) {
     Scrape s;
     host::SwapRecord swap = swap_to_sjf(host::SwapState::kOnProbation);
     swap.kind = "model";
-    swap.from = {"model", "checkpoints/step-1000", "1.0.0", "cc", "", ""};
-    swap.to = {"model", "checkpoints/step-2000", "1.0.0", "cc", "", ""};
+    swap.from = {"model", "checkpoints/step-1000", "1.0.0", "cc", "", "", "llama"};
+    swap.to = {"model", "checkpoints/step-2000", "1.0.0", "cc", "", "", "llama"};
     StepReport report;
     report.swaps = {swap};
     s.engine.on_end(report);

@@ -17,7 +17,7 @@ struct EngineMetrics::Parts {
     // Of a simulation: in virtual time, which every series says, as rates over wall time mean nothing.
     Parts(metrics::Metrics& m, const EngineFacts& facts)
         : in_virtual_time(facts.device_computes ? nullptr : m.labelled({{"time", "virtual"}})),
-          all(in_virtual_time ? *in_virtual_time : m), ranks(all, facts.ranks), slots(all, facts.plugins),
+          all(in_virtual_time ? *in_virtual_time : m), ranks(all, facts.ranks), slots(all, m, facts.plugins),
           numbers(all, rows_of_steps(), report_at_load(facts)),
           computing(all, rows_of_computing_steps(), report_at_load(facts)) {
         if (std::ranges::any_of(facts.plugins, [](const host::Identity& p) { return p.kind == "proposer"; }))
@@ -40,6 +40,8 @@ EngineMetrics::EngineMetrics(metrics::Metrics& m, const EngineFacts& facts, cons
 }
 
 EngineMetrics::~EngineMetrics() = default;
+
+void EngineMetrics::replaced_by(const EngineFacts& next) { parts_->slots.replaced_by(next.plugins); }
 
 void EngineMetrics::on_request(RequestId id, uint64_t arrival_ns, uint32_t prompt_tokens, uint32_t n) {
     parts_->requests.on_request(id, arrival_ns, prompt_tokens, n);

@@ -18,6 +18,7 @@ class EngineMetrics final : public StepObserver {
     EngineMetrics(metrics::Metrics&, const EngineFacts&, const std::string& version);
     // What is about the present ends with the engine; counters and histograms go on with the next one.
     ~EngineMetrics() override;
+    void replaced_by(const EngineFacts& next); // what that one's plugins have set does not end, if they were here, too
 
     void on_request(RequestId, uint64_t arrival_ns, uint32_t prompt_tokens, uint32_t n = 1); // before its first step
     void on_output(const RequestOutput&);

@@ -47,9 +47,10 @@ const std::array<SlotMetrics::FaultCount, 8> SlotMetrics::kFaults = {{
     {"kv_policy", "contract", [](Report r) { return r.calls.kv_policy_breaches; }},
 }};
 
-SlotMetrics::SlotMetrics(metrics::Metrics& all, const std::vector<host::Identity>& at_first) : all_(all) {
+SlotMetrics::SlotMetrics(metrics::Metrics& all, metrics::Metrics& of_plugins,
+                         const std::vector<host::Identity>& at_first)
+    : all_(all), of_plugins_(of_plugins) {
     for (const host::Identity& p : at_first) {
-        if (p.kind == "model") model_plugin_ = p.name;
         enter(p);
         count_calls_for(p);
         if (!swap_slot(p.kind)) continue; // from 0 on: of a series that begins at 1 no rate sees the first
@@ -62,6 +63,11 @@ SlotMetrics::SlotMetrics(metrics::Metrics& all, const std::vector<host::Identity
 
 SlotMetrics::~SlotMetrics() {
     for (prometheus::Gauge* plugin : plugins_) plugin->Set(0);
+    for (const auto& [kind, name] : with_gauges_) of_plugins_.plugin_left(kind, name);
+}
+
+void SlotMetrics::replaced_by(const std::vector<host::Identity>& next) {
+    for (const host::Identity& p : next) with_gauges_.erase({p.kind, p.name_in_library()});
 }
 
 void SlotMetrics::on_step(Report r) {
@@ -78,13 +84,9 @@ void SlotMetrics::on_step(Report r) {
 
 void SlotMetrics::on_swap(const host::SwapRecord& r) {
     using host::SwapState;
-    const bool same_library = r.kind == "model";
-    const host::Identity from = component(r.from), to = component(r.to);
     if (r.state == SwapState::kOnProbation) {
         observe_pause(r);
-        leave(from);
-        enter(to);
-        if (!same_library) count_calls_for(to);
+        exchange(r.from, r.to);
         return;
     }
     swaps(r.kind, outcome_of(r.state)).Increment();
@@ -93,15 +95,8 @@ void SlotMetrics::on_swap(const host::SwapRecord& r) {
     if (r.state != SwapState::kCommitted)
         all_.counter("patchbay_plugin_swap_failures_total", {{"kind", r.kind}, {"phase", r.phase}}).Increment();
     if (r.state != SwapState::kRolledBack) return;
-    faults(to, "probation").Increment();
-    leave(to);
-    enter(from);
-    if (!same_library) count_calls_for(from);
-}
-
-host::Identity SlotMetrics::component(host::Identity p) const {
-    if (p.kind == "model") p.name = model_plugin_;
-    return p;
+    faults(r.to, "probation").Increment();
+    exchange(r.to, r.from);
 }
 
 void SlotMetrics::observe_pause(const host::SwapRecord& r) {
@@ -111,26 +106,34 @@ void SlotMetrics::observe_pause(const host::SwapRecord& r) {
 
 void SlotMetrics::enter(const host::Identity& p) {
     plugins_.insert(&info(p));
+    with_gauges_.insert({p.kind, p.name_in_library()});
     info(p).Set(1);
+}
+
+void SlotMetrics::exchange(const host::Identity& from, const host::Identity& to) {
+    info(from).Set(0);
+    if (from.name_in_library() != to.name_in_library()) of_plugins_.plugin_left(from.kind, from.name_in_library());
+    enter(to);
+    count_calls_for(to);
 }
 
 void SlotMetrics::count_calls_for(const host::Identity& p) {
     for (size_t i = 0; i < kCalls.size(); ++i)
         if (p.kind == kCalls[i].kind)
             calls_[i] = &all_.histogram("patchbay_plugin_call_seconds",
-                                        {{"kind", p.kind}, {"plugin", p.name}, {"call", kCalls[i].name}});
+                                        {{"kind", p.kind}, {"plugin", p.name_in_library()}, {"call", kCalls[i].name}});
     for (size_t i = 0; i < kFaults.size(); ++i)
         if (p.kind == kFaults[i].kind) faults_[i] = &faults(p, kFaults[i].reason);
     if (swap_slot(p.kind)) faults(p, "probation");
     if (p.kind == "kv_policy")
         chosen_evictions_ =
-            &all_.counter("patchbay_kv_policy_evictions_total", {{"kind", p.kind}, {"plugin", p.name}});
+            &all_.counter("patchbay_kv_policy_evictions_total", {{"kind", p.kind}, {"plugin", p.name_in_library()}});
 }
 
 prometheus::Gauge& SlotMetrics::info(const host::Identity& p) {
     const std::string abi = std::to_string(PB_ABI_MAJOR) + "." + std::to_string(PB_ABI_MINOR);
     return all_.gauge("patchbay_plugin_info", {{"kind", p.kind},
-                                               {"plugin", p.name},
+                                               {"plugin", p.name_in_library()},
                                                {"version", p.version},
                                                {"abi", abi},
                                                {"sha256", p.sha256}});
@@ -149,7 +152,8 @@ prometheus::Histogram& SlotMetrics::pauses(const std::string& kind) {
 }
 
 prometheus::Counter& SlotMetrics::faults(const host::Identity& p, const char* reason) {
-    return all_.counter("patchbay_plugin_faults_total", {{"kind", p.kind}, {"plugin", p.name}, {"reason", reason}});
+    return all_.counter("patchbay_plugin_faults_total",
+                        {{"kind", p.kind}, {"plugin", p.name_in_library()}, {"reason", reason}});
 }
 
 }  // namespace patchbay::engine

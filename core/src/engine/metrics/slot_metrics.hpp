@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/identity.hpp"
@@ -20,8 +21,11 @@ struct StepReport;
 
 class SlotMetrics {
   public:
-    SlotMetrics(metrics::Metrics&, const std::vector<host::Identity>& at_first);
+    // of_plugins: what plugins set their own metrics in.
+    SlotMetrics(metrics::Metrics&, metrics::Metrics& of_plugins, const std::vector<host::Identity>& at_first);
     ~SlotMetrics(); // what is about the present ends with the engine
+    // Of the engine that goes on: gauges that its plugins have set are not this one's to end.
+    void replaced_by(const std::vector<host::Identity>& next);
     void on_step(const StepReport&);
 
   private:
@@ -37,10 +41,9 @@ class SlotMetrics {
     static const std::array<FaultCount, 8> kFaults;
 
     void enter(const host::Identity&);                // it is in its slot now
-    void leave(const host::Identity& p) { info(p).Set(0); }
+    void exchange(const host::Identity& from, const host::Identity& to);
     void count_calls_for(const host::Identity&);
     void on_swap(const host::SwapRecord&);
-    host::Identity component(host::Identity) const; // of a model's swap, which names the path of weights: the plugin
     void observe_pause(const host::SwapRecord&); // all of a transaction pause the engine together, once
     prometheus::Gauge& info(const host::Identity&);
     prometheus::Counter& swaps(const std::string& kind, const char* outcome);
@@ -48,12 +51,12 @@ class SlotMetrics {
     prometheus::Histogram& pauses(const std::string& kind);
     prometheus::Counter& faults(const host::Identity&, const char* reason);
 
-    metrics::Metrics& all_;
-    std::string model_plugin_;
+    metrics::Metrics &all_, &of_plugins_;
     std::array<prometheus::Histogram*, 12> calls_{}; // null: of a kind whose slot is empty
     std::array<prometheus::Counter*, 8> faults_{};
     prometheus::Counter* chosen_evictions_ = nullptr;
     std::set<prometheus::Gauge*> plugins_;           // info of those that have been in a slot
+    std::set<std::pair<std::string, std::string>> with_gauges_; // kind and name of these
     std::set<uint64_t> begun_transactions_, ended_transactions_; // that were counted
 };
 

@@ -24,7 +24,7 @@ ModelSwaps::ModelSwaps(const Parts& parts)
     if (!exchange_) return;
     auto first = exchange_->give();
     host::Identity identity = host::Registry::identity(*first);
-    if (!parts.config.model.path.empty()) identity.name = parts.config.model.path;
+    if (!parts.config.model.path.empty()) identity.component = std::exchange(identity.name, parts.config.model.path);
     slot_.install(std::move(first), std::move(identity));
 }
 
@@ -55,6 +55,7 @@ ModelSwaps::Opened ModelSwaps::open(const CandidateInputs& in, host::Identity& t
     if (!model) return refuse("find", model.failure());
     auto identity = weights::model_identity(wanted.model.path);
     if (!identity) return refuse("find", identity.failure());
+    to.component = model->plugin;
     auto component = find_and_construct(*this, {{model->plugin, {}}, in.registry, in.prober, in.services}, to);
     return {std::move(component), *std::move(model), *std::move(identity)};
 }
