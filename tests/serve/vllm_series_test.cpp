@@ -6,7 +6,9 @@
 
 #include <utility>
 
+#include "engine/facts.hpp"
 #include "metrics/scrape.hpp"
+#include "serve/engine_observers.hpp"
 #include "serve/vllm_metrics.hpp"
 
 namespace patchbay::serve::vllm {
@@ -38,6 +40,21 @@ TEST_F(VllmSeriesTest, AllHaveTheLabelsOfTheModelAndTheEngine) {
     EXPECT_EQ(value("h_count", both), 1);
     EXPECT_EQ(value("h_bucket", {{"le", "1"}}), 0);
     EXPECT_EQ(value("h_bucket", {{"le", "10"}}), 1);
+}
+
+TEST(VllmMetricsTest, TheCacheConfigIsThatOfTheEngineThatServes) {
+    metrics::Metrics all;
+    engine::EngineFacts facts;
+    EngineObservers observers({.version = "1", .vllm_metrics = true}, all, facts, "m");
+    facts.kv.num_blocks = 7;
+    observers.watch(facts, "m");
+    const auto info = [&](const char* blocks) {
+        return metrics::Scrape(all.text()).sum("vllm:cache_config_info", {{"num_gpu_blocks", blocks}});
+    };
+    EXPECT_EQ(info("0"), 0);
+    EXPECT_EQ(info("7"), 1);
+    observers.watch(facts, "m");
+    EXPECT_EQ(info("7"), 1);
 }
 
 TEST_F(VllmSeriesTest, AStepSetsTheStateAndAddsToTheCounts) {

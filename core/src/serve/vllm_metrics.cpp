@@ -8,8 +8,8 @@
 namespace patchbay::serve {
 namespace {
 
-void add_cache_config(prometheus::Registry& registry, const engine::EngineFacts& facts) { // has no model_name
-    prometheus::BuildGauge()
+prometheus::Gauge& cache_config(prometheus::Registry& registry, const engine::EngineFacts& facts) { // no model_name
+    return prometheus::BuildGauge()
         .Name("vllm:cache_config_info")
         .Help("Information of the LLMEngine CacheConfig")
         .Register(registry)
@@ -17,8 +17,7 @@ void add_cache_config(prometheus::Registry& registry, const engine::EngineFacts&
               {"block_size", std::to_string(facts.kv.block_size)},
               {"num_gpu_blocks", std::to_string(facts.kv.num_blocks)},
               {"cache_dtype", facts.kv.dtype},
-              {"enable_prefix_caching", facts.kv.prefix_caching == "on" ? "True" : "False"}})
-        .Set(1);
+              {"enable_prefix_caching", facts.kv.prefix_caching == "on" ? "True" : "False"}});
 }
 
 struct InProgress {
@@ -30,9 +29,14 @@ struct InProgress {
 }  // namespace
 
 struct VllmMetrics::State {
-    State(const vllm::SeriesFactory& factory, uint32_t max_model_len)
-        : steps(factory), speculation(factory), latencies(factory), totals(factory, max_model_len) {}
+    State(prometheus::Registry& registry, const vllm::SeriesFactory& factory, const engine::EngineFacts& facts)
+        : cache_config_info(cache_config(registry, facts)), steps(factory), speculation(factory), latencies(factory),
+          totals(factory, facts.max_model_len) {
+        cache_config_info.Set(1);
+    }
+    ~State() { cache_config_info.Set(0); } // the next engine may have another
 
+    prometheus::Gauge& cache_config_info;
     vllm::StepSeries steps;
     vllm::SpeculationSeries speculation;
     vllm::LatencySeries latencies;
@@ -41,9 +45,7 @@ struct VllmMetrics::State {
 };
 
 VllmMetrics::VllmMetrics(metrics::Metrics& all, const std::string& model_name, const engine::EngineFacts& facts)
-    : state_(std::make_unique<State>(vllm::SeriesFactory(*all.registry(), model_name), facts.max_model_len)) {
-    add_cache_config(*all.registry(), facts);
-}
+    : state_(std::make_unique<State>(*all.registry(), vllm::SeriesFactory(*all.registry(), model_name), facts)) {}
 VllmMetrics::~VllmMetrics() = default;
 
 void VllmMetrics::on_request(engine::RequestId id, const engine::Request& r) {
