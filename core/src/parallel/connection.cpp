@@ -5,8 +5,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/refusals.hpp"
 
@@ -37,6 +39,8 @@ Result<> Connection::post(MessageType type, std::string_view bytes) {
     if (out_.size() - sent_ + bytes.size() > kMaxBacklog) return unavailable("takes no messages any more");
     const Header header{kMagic, kProtocol, static_cast<uint16_t>(type), static_cast<uint32_t>(bytes.size()),
                         checksum(bytes)};
+    constexpr size_t kKept = 1 << 20; // of what is sent; also no more is moved than is dropped
+    if (sent_ > std::max(kKept, out_.size() / 2)) out_.erase(0, std::exchange(sent_, 0));
     out_.append(reinterpret_cast<const char*>(&header), sizeof header);
     out_.append(bytes);
     return flush();

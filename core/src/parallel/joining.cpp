@@ -1,8 +1,12 @@
 #include "parallel/joining.hpp"
 
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
 
 #include "base/refusals.hpp"
 #include "parallel/address.hpp"
@@ -24,10 +28,11 @@ void drop(Peer& p) {
 // connection is closed first.
 void Joining::accept_all(uint64_t now, const Hear& hear) {
     constexpr size_t kAtOnce = 256; // so that members are read, too
+    starved_ = false;
     if (peers_.all_joined()) listener_.reset();
     for (size_t i = 0; i < kAtOnce && listener_.get() >= 0 && !peers_.all_joined(); ++i) {
         Socket socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-        if (socket.get() < 0) return;
+        if (socket.get() < 0) return note_failure(errno);
         send_at_once(socket.get());
         Peer& peer = peers_.add(std::move(socket));
         peer.connection.take_at_most(kMaxHello);
@@ -35,6 +40,13 @@ void Joining::accept_all(uint64_t now, const Hear& hear) {
         hear(peer);
         drop_oldest(hear);
     }
+}
+
+void Joining::note_failure(int error) {
+    starved_ = error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+    if (starved_ && !std::exchange(said_, true))
+        spdlog::warn("a rank cannot join yet: {} (is the limit of open files, `ulimit -n`, too low?)",
+                     std::strerror(error));
 }
 
 bool Joining::is_stranger(const Peer& p) { return !p.joined && !p.child && !p.closed && p.since_ns > 0; }
