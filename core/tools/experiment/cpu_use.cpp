@@ -8,15 +8,17 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
 namespace patchbay::experiment {
 namespace {
 
+// What can be read of it. A process may end while it is read of: the buffer throws then, and the stream catches.
 std::string whole(const std::string& file) {
     std::ifstream in(file);
-    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    std::ostringstream out;
+    out << in.rdbuf();
+    return out.str();
 }
 
 // User and system time of this process and of those that it started and that ended.
