@@ -93,7 +93,7 @@ TEST(BatchBuilder, ARowAfterADraftSeesItAsAccepted) {
 TEST(BatchBuilder, APathOfATreeIsComputedOverItsOwnPagesFromTheNewestTokenOn) {
     Bench b;
     Sequence& s = b.decode(3, {8, 9});
-    b.drafts.of(s).branches = {{8, 5, 6}};
+    b.drafts.of(s.id).branches = {{8, 5, 6}};
     std::vector<Placed> step = {Bench::all_of(s)};
     b.branches.fork(step);
     ASSERT_EQ(b.branches.all().size(), 1u);

@@ -19,7 +19,7 @@ struct Bench : RowNeighbours {
 
     Sequence& with_paths(std::vector<DraftPath> further) {
         Sequence& s = decode(4, {50, 51});
-        drafts.of(s).branches = std::move(further);
+        drafts.of(s.id).branches = std::move(further);
         return s;
     }
     std::vector<std::pair<size_t, DraftPath>> forked() { // items, paths
@@ -124,7 +124,7 @@ TEST(Branches, FollowTheModelAsFarAsAnyPathDoesOverRandomTrees) {
             add_path(paths, std::move(path), 5);
         }
         Sequence& s = b.decode(4, paths[0]);
-        b.drafts.of(s).branches.assign(paths.begin() + 1, paths.end());
+        b.drafts.of(s.id).branches.assign(paths.begin() + 1, paths.end());
         std::vector<Placed> step = {Bench::all_of(s)};
         b.part.fork(step);
         ASSERT_EQ(b.part.all().size(), paths.size() - 1);
@@ -170,7 +170,7 @@ TEST(Branches, APathThatWinsKeepsTheBlockThatCanBeFound) {
     s.tokens.insert(s.tokens.end(), {7, 50});
     s.drafts = 1;
     ASSERT_TRUE(b.kv.tables().grow(s.kv.table, 5));
-    b.drafts.of(s).branches = {{60, 61}};
+    b.drafts.of(s.id).branches = {{60, 61}};
     b.kv.prefixes().cache_full_blocks(s.kv.table, s.confirmed_tokens());
     const auto named = s.kv.table.pages[0][0];
     const std::vector<Placed> step = {Bench::all_of(s)};

@@ -96,7 +96,7 @@ TEST(Commit, WhatComesAfterTheLastTokenIsDropped) {
 TEST(Commit, APathOfATreeThatAgreesLeavesItsPagesToTheSequence) {
     Bench b;
     Sequence& s = b.decode(4, {50, 51});
-    b.drafts.of(s).branches = {{60, 61}, {60, 62, 63}};
+    b.drafts.of(s.id).branches = {{60, 61}, {60, 62, 63}};
     std::vector<Placed> step = {Bench::all_of(s)};
     b.branches.fork(step);
     ASSERT_EQ(b.branches.all().size(), 2u);

@@ -45,7 +45,7 @@ TEST(DraftAppender, RecordsWhatEachDraftWasDrawnFrom) {
     probs[size_t{2} * Appending::kTokens + 1] = 1; // from which 7 cannot have been drawn
     const std::vector<uint8_t> drawn = {1, 0, 1};
     EXPECT_THAT(a.append({5, 6, 7}, {drawn, probs}), ElementsAre(5, 6, 7));
-    const DraftRecord& r = a.drafts.of(a.s);
+    const DraftRecord& r = a.drafts.of(a.s.id);
     EXPECT_THAT(r.drawn, ElementsAre(1, 0, 0));
     ASSERT_EQ(r.probs.size(), probs.size());
     EXPECT_EQ(r.probs[5], 0.75f);
@@ -56,11 +56,11 @@ TEST(DraftAppender, OfATreeTheFirstPathIsAppendedAndTheOthersAreBranches) {
     Appending a;
     a.part.append_tree(a.s, {{1, 2, 3}, {1, 4}, {5}});
     EXPECT_EQ(a.s.drafts, 3u);
-    const auto branches = a.drafts.branches(a.s);
+    const auto branches = a.drafts.branches(a.s.id, a.s.drafts);
     EXPECT_THAT(std::vector(branches.begin(), branches.end()), ElementsAre(DraftPath{1, 4})) << "two paths at most";
     a.s.drafts = 0;
     a.part.append_tree(a.s, {});
-    EXPECT_THAT(a.drafts.branches(a.s), IsEmpty());
+    EXPECT_THAT(a.drafts.branches(a.s.id, a.s.drafts), IsEmpty());
     EXPECT_EQ(a.s.drafts, 0u);
 }
 

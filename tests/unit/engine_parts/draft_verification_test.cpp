@@ -53,7 +53,7 @@ struct Bench {
         s.tokens.push_back(7);
         s.tokens.insert(s.tokens.end(), drafted.begin(), drafted.end());
         s.drafts = static_cast<uint32_t>(drafted.size());
-        DraftRecord& r = drafts.of(s);
+        DraftRecord& r = drafts.of(s.id);
         r.drawn.assign(drafted.size(), 0);
         r.probs.assign(drafted.size() * kVocab, 0);
         step.push_back({&s, s.drafts + 1, s.confirmed(), s.drafts + 1, 0, rows.count()});
@@ -137,13 +137,13 @@ TEST(DraftVerification, EachSequenceIsVerifiedByItsOwnRows) {
 TEST(DraftVerification, ByRejectionUsesWhatADraftWasDrawnFrom) {
     Bench b(by(config::Verification::kRejection));
     Sequence& s = b.add({3});
-    b.drafts.of(s).drawn = {1};
-    b.drafts.of(s).probs = {0, 0, 0, 0.125f, 0.875f, 0, 0, 0}; // p is 1/8 of each: q(3) = p(3), so 3 is always taken
+    b.drafts.of(s.id).drawn = {1};
+    b.drafts.of(s.id).probs = {0, 0, 0, 0.125f, 0.875f, 0, 0, 0}; // p is 1/8 of each: q(3) = p(3), so 3 is always taken
     for (uint64_t seed = 0; seed < 200; ++seed) {
         b.rows.rows[0].seed = seed;
         ASSERT_EQ(b.verify({0, 0})[0], 3) << seed;
     }
-    b.drafts.of(s).drawn = {0}; // it follows from the tokens before it: taken once in eight times
+    b.drafts.of(s.id).drawn = {0}; // it follows from the tokens before it: taken once in eight times
     uint32_t taken = 0;
     for (uint64_t seed = 0; seed < 800; ++seed) {
         b.rows.rows[0].seed = seed;

@@ -155,7 +155,7 @@ TEST(Proposals, OfATreeAreItsPathsTheFirstOneAsDrafts) {
     };
     b.part.propose();
     EXPECT_THAT(Bench::drafts_of(s), ElementsAre(50, 51, 52));
-    const auto branches = b.drafts.branches(s);
+    const auto branches = b.drafts.branches(s.id, s.drafts);
     EXPECT_THAT(std::vector(branches.begin(), branches.end()), ElementsAre(DraftPath{50, 61}, DraftPath{70}));
 }
 
@@ -222,7 +222,7 @@ TEST(Proposals, ThatWereDrawnAreKeptWithWhatTheyWereDrawnFrom) {
         last[60] = 1; // from which 52 cannot have been drawn
     };
     b.part.propose();
-    const DraftRecord& r = b.drafts.of(s);
+    const DraftRecord& r = b.drafts.of(s.id);
     EXPECT_THAT(r.drawn, ElementsAre(1, 0, 0));
     ASSERT_EQ(r.probs.size(), size_t{3} * Bench::kVocab) << "a row for each draft, wherever it comes from";
     EXPECT_EQ(r.probs[50], 0.75f);
@@ -256,9 +256,9 @@ TEST(Proposals, TheProposerHearsOfVerdictsAndOfEnds) {
 TEST(Proposals, ADraftTreeGoesWithItsSequence) {
     Bench b;
     Sequence& s = b.decode(4, {50});
-    b.drafts.of(s).branches = {{60}};
+    b.drafts.of(s.id).branches = {{60}};
     b.part.finished(s);
-    EXPECT_THAT(b.drafts.branches(s), IsEmpty());
+    EXPECT_THAT(b.drafts.branches(s.id, s.drafts), IsEmpty());
 }
 
 TEST(Proposals, GiveUpWhatAWindowHasPassed) {

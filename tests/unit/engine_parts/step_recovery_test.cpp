@@ -34,7 +34,7 @@ struct Bench : StepNeighbours {
     // Another path of drafts, which holds pages.
     void fork() {
         Sequence& s = decode(4, {50, 51});
-        drafts.of(s).branches = {{60}};
+        drafts.of(s.id).branches = {{60}};
         const std::vector<Placed> step = {all_of(s)};
         branches.fork(step);
         if (branches.all().empty()) throw std::runtime_error("there was no room for the path");

@@ -19,15 +19,16 @@ Branches::Branches(const config::EngineSettings& settings, kv::KvCache& kv, cons
 
 void Branches::fork(std::span<const Placed> step) {
     drop();
+    const auto paths_of = [this](const Sequence& s) { return drafts_.branches(s.id, s.drafts); };
     uint32_t tokens = settings_.max_num_batched_tokens;
     size_t max_branches = 0;
     for (const Placed& item : step) {
         tokens -= item.tokens;
-        if (item.rows > 0) max_branches = std::max(max_branches, drafts_.branches(*item.sequence).size());
+        if (item.rows > 0) max_branches = std::max(max_branches, paths_of(*item.sequence).size());
     }
     for (size_t k = 0; k < max_branches; ++k)
         for (size_t i = 0; i < step.size(); ++i) {
-            const auto paths = drafts_.branches(*step[i].sequence);
+            const auto paths = paths_of(*step[i].sequence);
             if (step[i].rows == 0 || k >= paths.size()) continue;
             const bool seat = step.size() + branches_.size() < settings_.max_num_seqs;
             if (!seat || !fork(step, i, paths[k], tokens)) context_.report.drafts.dropped_branches += 1;

@@ -21,7 +21,7 @@ void DraftAppender::append_chain(Sequence& s, std::span<const TokenId> drafts, c
 }
 
 void DraftAppender::append(Sequence& s, TokenId token, std::span<const float> from) {
-    DraftRecord& r = p_.drafts.of(s);
+    DraftRecord& r = p_.drafts.of(s.id);
     if (s.drafts == 0) r = {};
     s.tokens.push_back(token);
     s.drafts += 1;
@@ -37,7 +37,7 @@ void DraftAppender::append(Sequence& s, TokenId token, std::span<const float> fr
 void DraftAppender::cut_disallowed(Sequence& s) {
     if (!p_.constraints.applies(s)) return;
     uint32_t allowed = p_.constraints.count_allowed(s, std::span<const TokenId>(s.tokens).last(s.drafts));
-    if (allowed < s.drafts && p_.verification.is_by_rejection() && p_.drafts.of(s).drawn[allowed]) allowed += 1;
+    if (allowed < s.drafts && p_.verification.is_by_rejection() && p_.drafts.of(s.id).drawn[allowed]) allowed += 1;
     p_.context.report.grammars.cut_drafts += s.drafts - allowed;
     s.tokens.resize(s.confirmed() + allowed);
     s.drafts = allowed;
@@ -53,7 +53,8 @@ void DraftAppender::append_tree(Sequence& s, std::vector<DraftPath> tree) {
     }
     if (paths.empty()) return;
     for (const TokenId token : paths.front()) append(s, token, {});
-    p_.drafts.of(s).branches.assign(std::make_move_iterator(paths.begin() + 1), std::make_move_iterator(paths.end()));
+    auto& branches = p_.drafts.of(s.id).branches;
+    branches.assign(std::make_move_iterator(paths.begin() + 1), std::make_move_iterator(paths.end()));
 }
 
 }  // namespace patchbay::engine

@@ -9,25 +9,23 @@
 
 namespace patchbay::engine {
 
-struct Sequence;
-
 struct DraftRecord {
     std::vector<DraftPath> branches; // further paths, the more likely first
     std::vector<uint8_t> drawn;      // by rejection, by draft: whether it was drawn at random,
     std::vector<float> probs;        // and (drafts, vocab) from what
 };
 
-class DraftRecords {
+class DraftRecords { // by a sequence's id
   public:
-    DraftRecord& of(const Sequence&);
-    std::span<const DraftPath> branches(const Sequence& s) const { // of its drafts of now
-        return records_.empty() ? std::span<const DraftPath>() : known_branches(s);
+    DraftRecord& of(RequestId id) { return records_.of(id); }
+    // Of a sequence that has so many drafts now: without drafts there are none, whatever the record says.
+    std::span<const DraftPath> branches(RequestId id, uint32_t drafts) const {
+        const DraftRecord* const r = drafts > 0 ? records_.find(id) : nullptr;
+        return r ? std::span<const DraftPath>(r->branches) : std::span<const DraftPath>();
     }
-    void erase(const Sequence&);
+    void erase(RequestId id) { records_.erase(id); }
 
   private:
-    std::span<const DraftPath> known_branches(const Sequence&) const;
-
     SequenceRecords<DraftRecord> records_;
 };
 

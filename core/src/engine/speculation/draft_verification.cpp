@@ -85,7 +85,7 @@ Result<> DraftVerification::read(const host::Component& c, const SampleRows& row
 void DraftVerification::verify(const Placed& item, const SampleRows& rows, std::span<const float> logits,
                                std::span<const float> target) {
     const Sequence& s = *item.sequence;
-    const DraftRecord& drafts = drafts_.of(s);
+    const DraftRecord& drafts = drafts_.of(s.id);
     const size_t vocab = vocab_size_;
     for (uint32_t j = 0; j + 1 < item.rows; ++j) {
         const pb_sample_row& row = rows.rows[item.first_row + j];

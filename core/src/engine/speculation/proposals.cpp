@@ -143,7 +143,7 @@ void Proposals::finished(const Sequence& s) {
         slot_.each([&](const host::Component& c) {
             if (host::table_of<pb_proposer>(c).finished) host::call<&pb_proposer::finished>(c, s.id);
         });
-    p_.drafts.erase(s);
+    p_.drafts.erase(s.id);
     if (s.kv.table.held == 0) p_.draft_kv.erase(s);
 }
 
