@@ -218,8 +218,8 @@ Result<uint64_t> ModelRunner::Builder::room_for_kv() {
                            "' is the host's (say kv_cache_memory)");
     if (device.computes() && settings_.max_num_batched_tokens > 0) {
         PB_CHECK(out_->kv_.allocate_pages(1));
-        PB_CHECK(run_largest(out_->passes_, out_->kv_, settings_, config::max_rows(settings_)));
-        if (draft_) PB_CHECK(run_largest(out_->draft_->passes_, out_->draft_->kv_, of_draft_, of_draft_.max_num_seqs));
+        PB_CHECK(run_largest(*out_, settings_, config::max_rows(settings_)));
+        if (draft_) PB_CHECK(run_largest(*out_->draft_, of_draft_, of_draft_.max_num_seqs));
         out_->kv_.release_pages();
     }
     return memory_left(device, settings_.gpu_memory_utilization);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/step_limits.hpp"
+#include "runner/model_runner.hpp"
 
 namespace patchbay::runner {
 
@@ -71,12 +72,13 @@ uint32_t share_of(uint32_t total, uint32_t s, uint32_t sequences) {
     return total / sequences + (s < total % sequences ? 1 : 0);
 }
 
-Result<> run_and_sample(Passes& passes, const Batch& batch, uint32_t history, const RunnerSettings& settings) {
+Result<> run_and_sample(ModelRunner& runner, const Batch& batch, uint32_t history, const RunnerSettings& settings) {
+    Passes& passes = runner.passes();
     if (!settings.sampler) {
         PB_CHECK(passes.forward(batch));
         return {};
     }
-    const uint32_t vocab = passes.vocab_size();
+    const uint32_t vocab = runner.model().facts().vocab_size;
     const LargestRows rows(*settings.sampler, static_cast<uint32_t>(batch.arrays().logit_rows.size()), history, vocab,
                            config::max_top_logprobs(settings, vocab));
     PB_CHECK(passes.reserve_samples(rows.call().batch.row_count, rows.max_logprobs()));
@@ -86,7 +88,9 @@ Result<> run_and_sample(Passes& passes, const Batch& batch, uint32_t history, co
 
 }  // namespace
 
-Result<> run_largest(Passes& passes, const KvMemory& kv, const RunnerSettings& settings, uint32_t rows) {
+Result<> run_largest(ModelRunner& runner, const RunnerSettings& settings, uint32_t rows) {
+    Passes& passes = runner.passes();
+    const KvMemory& kv = runner.kv();
     const uint32_t sequences = std::clamp(settings.max_num_seqs, 1u, settings.max_num_batched_tokens);
     const uint64_t longest = uint64_t{sequences} * std::max(kv.max_seq_len(), 1u); // of all together
     const auto tokens = static_cast<uint32_t>(std::min<uint64_t>(settings.max_num_batched_tokens, longest));
@@ -107,7 +111,7 @@ Result<> run_largest(Passes& passes, const KvMemory& kv, const RunnerSettings& s
     // The pages of the longest sequences are listed for the device, too.
     const uint64_t listed = uint64_t{sequences} * blocks_of(std::max(kv.max_seq_len(), length)) * form.token_groups;
     PB_CHECK(passes.reserve({tokens, sequences, tokens, listed}));
-    if (const auto done = run_and_sample(passes, largest, length, settings); !done)
+    if (const auto done = run_and_sample(runner, largest, length, settings); !done)
         return fail(StatusCode::kExhausted, "gpu_memory_utilization, a pass over " + std::to_string(tokens) +
                                                 " tokens: " + done.error());
     return {};

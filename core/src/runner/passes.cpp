@@ -6,7 +6,7 @@ namespace patchbay::runner {
 
 Passes::Passes(const PassContext& context)
     : c_(context), pass_(context, latest_.times), steps_(context.device, context.clock),
-      sampling_(context.device.plugin), hidden_(context.device) {}
+      sampling_(context.device.plugin), hidden_(context.device), logits_(context.device) {}
 
 // ---- what engines call ----
 
@@ -82,21 +82,12 @@ Result<std::span<float>> Passes::run(const Batch& batch, size_t rows, const Grap
     std::span<float> logits;
     const bool is_here = c_.device.computes() && end == End::kWait;
     if (is_here && !call) {
-        PB_TRY(logits, copied_logits(rows));
+        PB_TRY(logits, logits_.fetch(pass_.logits(), rows));
     }
     if (is_here) PB_CHECK(hidden_.append(pass_.hidden(), batch.hidden()));
     if (choice.bucket && !pass_.is_replayed() && !choice.refused)
         latest_.graph.capture_ns = pass_.capture(*choice.bucket, steps_);
     return logits;
-}
-
-Result<std::span<float>> Passes::copied_logits(size_t rows) {
-    const size_t count = rows * c_.model.facts().vocab_size;
-    auto* const there = static_cast<float*>(pass_.logits().data);
-    if (c_.device.info.host_memory || count == 0) return std::span(there, count);
-    logits_.resize(count);
-    PB_CHECK(c_.device.plugin.checked<&pb_device::to_host>(logits_.data(), there, count * sizeof(float)));
-    return std::span(logits_);
 }
 
 // Without a token to compute there is nothing for a model.

@@ -2,7 +2,6 @@
 // states. [step thread]
 #pragma once
 #include <span>
-#include <vector>
 
 #include "runner/call_times.hpp"
 #include "runner/device_sampling.hpp"
@@ -10,6 +9,7 @@
 #include "runner/graph_use.hpp"
 #include "runner/graphed_pass.hpp"
 #include "runner/hidden_output.hpp"
+#include "runner/logits_output.hpp"
 
 namespace patchbay::runner {
 
@@ -50,7 +50,6 @@ class Passes {
     // until the next call. Of steps that are not in flight.
     std::span<const float> hidden_states() const { return hidden_.states(); }
     uint32_t hidden_size() const { return hidden_.width(c_.model.facts()); } // 0: the model does not give them
-    uint32_t vocab_size() const { return c_.model.facts().vocab_size; }
     const PassReport& latest() const { return latest_; }
     PassGraphs& graphs() { return pass_.graphs(); }
     const PassGraphs& graphs() const { return pass_.graphs(); }
@@ -61,7 +60,6 @@ class Passes {
     Result<std::span<float>> pass(const Batch&, const SampleCall*, End);
     Result<std::span<float>> run(const Batch&, size_t rows, const GraphChoice&, const SampleCall*, End);
     Result<std::span<float>> copy_only(const Batch&);
-    Result<std::span<float>> copied_logits(size_t rows);
 
     const PassContext c_;
     PassReport latest_;
@@ -69,7 +67,7 @@ class Passes {
     DeviceSteps steps_;
     DeviceSampling sampling_;
     HiddenOutput hidden_;
-    std::vector<float> logits_; // host copy
+    LogitsOutput logits_;
 };
 
 }  // namespace patchbay::runner
