@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/thread_pool.hpp"
+#include "host/library.hpp"
 #include "host/registry.hpp"
 #include "kv/kv_cache.hpp"
 #include "runner/model_runner.hpp"
@@ -48,13 +50,27 @@ inline const host::Registry& plugins() {
     return all;
 }
 
+// As Registry's, of libraries that stay open: thousands of runners are made, and opening reads and hashes a file.
+template <class Table>
+host::Typed<Table> component(std::string_view kind, const std::string& name, const host::Settings& settings,
+                             const host::Services& services) {
+    static std::map<std::string, std::shared_ptr<host::Library>> opened;
+    const host::Manifest& plugin = *plugins().plugin_of(*must(plugins().find(kind, name)));
+    std::shared_ptr<host::Library>& library = opened[plugin.library.string()];
+    if (!library) library = must(host::Library::open(plugin.library, plugin.sha256));
+    const pb_component& type = *library->find(kind, name);
+    host::Typed<Table> out;
+    out.component = must(host::Component::create(library, type, settings, services));
+    out.table = static_cast<const Table*>(type.vtable);
+    return out;
+}
+
 class Golden {
   public:
     explicit Golden(const Setting& s) : Golden(s, must(weights::read_model_config(s.model()))) {}
     // With another config.json than the folder's.
     Golden(const Setting& s, weights::FlatConfig config) : pool_(2) {
         const host::Services services{&pool_.service(), nullptr, nullptr};
-        const host::Registry& registry = plugins();
         const auto source = must(weights::WeightSource::from_folder(s.model()));
         must(weights::settle_head(config, source));
         runner::RunnerSettings r;
@@ -66,10 +82,11 @@ class Golden {
         r.device = s.device;
         r.max_model_len = s.max_length();
         r.max_num_seqs = r.max_num_batched_tokens = 0; // of a batch: not known
-        const auto plugin = must(registry.model_for(r.model_config["architectures.0"]));
+        const auto plugin = must(plugins().model_for(r.model_config["architectures.0"]));
         runner_ = must(runner::ModelRunner::create(
-            must(registry.device(s.device, s.device_settings(), services)), must(registry.model(plugin, {}, services)),
-            must(registry.attention(s.attention, {}, services)), source, r, clock_));
+            component<pb_device>("device", s.device, s.device_settings(), services),
+            component<pb_model>("model", plugin, {}, services),
+            component<pb_attention>("attention", s.attention, {}, services), source, r, clock_));
     }
 
     uint32_t positions() const { return runner_->model().facts().max_position; } // that it serves
