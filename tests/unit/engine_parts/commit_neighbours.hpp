@@ -16,9 +16,7 @@ namespace patchbay::engine::testing {
 class FakeDrafting final : public DraftFeedback {
   public:
     explicit FakeDrafting(kv::KvCache& kv) : kv_(kv) {}
-    ~FakeDrafting() override {
-        for (auto& s : lingering) kv_.tables().release(s->kv.table);
-    }
+    ~FakeDrafting() override;
     bool keeps_pages = false;
     std::vector<std::array<uint64_t, 3>> observed; // ids, drafts verified, drafts accepted
     std::vector<RequestId> ended, freed;
@@ -37,7 +35,8 @@ class FakeDrafting final : public DraftFeedback {
 };
 
 struct EndingNeighbours : RowNeighbours {
-    explicit EndingNeighbours(World w = {}) : RowNeighbours(std::move(w)) {}
+    explicit EndingNeighbours(World = {});
+    ~EndingNeighbours();
 
     Aborts aborts;
     FakeDrafting drafting{kv};

@@ -34,8 +34,7 @@ struct FakeScheduler {
     }
     static constexpr pb_scheduler table{sizeof(pb_scheduler), 0, plan_of, arrived_of, finished_of, resync_of};
 };
-inline constexpr pb_component kFakeScheduler =
-    detail::component<FakeScheduler, FakeScheduler>(PB_SCHEDULER, PB_SCHEDULER_REVISION, {"fake", "1.0.0", "plays"});
+extern const pb_component kFakeScheduler;
 
 struct FakeSampler {
     std::function<void(SampleBatch&)> sampled, processed;          // empty: all tokens are 0; logits stay as they are
@@ -51,7 +50,7 @@ struct FakeSampler {
         if (accepted) accepted(p);
     }
 };
-inline constexpr pb_component kFakeSampler = patchbay::sampler<FakeSampler>({"fake", "1.0.0", "plays"});
+extern const pb_component kFakeSampler;
 
 struct FakeProposer {
     std::function<void(ProposeBatch&)> proposed; // empty: it proposes nothing
@@ -63,7 +62,7 @@ struct FakeProposer {
     void observe(uint64_t id, uint32_t verified, uint32_t accepted) { observed.push_back({id, verified, accepted}); }
     void finished(uint64_t id) { ended.push_back(id); }
 };
-inline constexpr pb_component kFakeProposer = patchbay::proposer<FakeProposer>({"fake", "1.0.0", "plays"});
+extern const pb_component kFakeProposer;
 
 template <class T>
 struct Played {

@@ -38,56 +38,17 @@ struct World { // of a test: what is configured
 struct QueueNeighbours {
     static constexpr uint32_t kVocab = 10'000, kMaxModelLen = 1000;
 
-    explicit QueueNeighbours(World w = {})
-        : settings(std::move(w.settings)),
-          kv(w.blocks, settings.block_size, w.caching, "model", std::move(w.groups), w.slots),
-          draft_kv(w.has_draft_model) {
-        context.step = 1;
-    }
+    explicit QueueNeighbours(World = {});
+    ~QueueNeighbours();
 
     // One that waits as the last.
-    Sequence& wait(std::unique_ptr<Sequence> made) {
-        Sequence& s = sequences.add(std::move(made));
-        s.kv.salt = {};
-        admission.leave(s);
-        admission.put_last(s);
-        return s;
-    }
-    Sequence& wait(uint32_t prompt_tokens, SamplingParams sampling = {}) {
-        return wait(sequence(next_id++, prompt_tokens, std::move(sampling)));
-    }
+    Sequence& wait(std::unique_ptr<Sequence>);
+    Sequence& wait(uint32_t prompt_tokens, SamplingParams = {});
     // One that runs, with so many of its tokens computed, and pages for them.
-    Sequence& run(uint32_t prompt_tokens, uint32_t computed, SamplingParams sampling = {}) {
-        Sequence& s = wait(prompt_tokens, std::move(sampling));
-        admission.leave(s);
-        sequences.run(s);
-        if (!kv.tables().grow(s.kv.table, computed)) throw std::runtime_error("there are not enough pages");
-        s.computed = computed;
-        return s;
-    }
+    Sequence& run(uint32_t prompt_tokens, uint32_t computed, SamplingParams = {});
     // Outputs of one prompt, of which the first one waits and holds the others.
-    std::vector<Sequence*> add_siblings(uint32_t count, uint32_t prompt_tokens) {
-        SamplingParams p;
-        p.n = count;
-        Sequence& first = wait(prompt_tokens, p);
-        std::vector<Sequence*> all = {&first};
-        for (uint32_t i = 1; i < count; ++i) {
-            auto made = sequence(next_id++, prompt_tokens, p);
-            made->tokens = first.tokens;
-            made->group = first.id;
-            made->index = i;
-            made->place = Place::kHeld;
-            all.push_back(&sequences.add(std::move(made)));
-        }
-        siblings.add(all);
-        siblings.hold(first);
-        return all;
-    }
-    std::vector<RequestId> waiting() const {
-        std::vector<RequestId> out;
-        for (const pb_sequence& r : sequences.waiting().records()) out.push_back(r.id);
-        return out;
-    }
+    std::vector<Sequence*> add_siblings(uint32_t count, uint32_t prompt_tokens);
+    std::vector<RequestId> waiting() const;
     StepReport& report() { return context.report; }
 
     RequestId next_id = 1;
@@ -112,18 +73,11 @@ struct QueueNeighbours {
 
 // What makes rows of them, and branches of their drafts.
 struct RowNeighbours : QueueNeighbours {
-    explicit RowNeighbours(World w = {}) : QueueNeighbours(std::move(w)) {}
+    explicit RowNeighbours(World = {});
+    ~RowNeighbours();
 
     // One that runs, whose prompt is computed, with an output token and drafts that are not; and pages for all.
-    Sequence& decode(uint32_t prompt_tokens, std::vector<TokenId> drafted = {}, SamplingParams sampling = {}) {
-        Sequence& s = run(prompt_tokens, prompt_tokens, std::move(sampling));
-        s.tokens.push_back(7);
-        s.tokens.insert(s.tokens.end(), drafted.begin(), drafted.end());
-        s.drafts = static_cast<uint32_t>(drafted.size());
-        const auto size = static_cast<uint32_t>(s.tokens.size());
-        if (!kv.tables().grow(s.kv.table, size)) throw std::runtime_error("too few pages");
-        return s;
-    }
+    Sequence& decode(uint32_t prompt_tokens, std::vector<TokenId> drafted = {}, SamplingParams = {});
     // Its newest token and its drafts, as a step computes them.
     static Placed all_of(Sequence& s) { return {&s, s.drafts + 1, s.confirmed(), s.drafts + 1}; }
 

@@ -3,7 +3,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -19,25 +18,15 @@ class ModelExchange;
 
 namespace patchbay::engine::testing {
 
-inline std::unique_ptr<Sequence> sequence(RequestId id, uint32_t prompt_tokens, SamplingParams sampling = {}) {
-    Request request;
-    request.prompt.resize(prompt_tokens);
-    std::iota(request.prompt.begin(), request.prompt.end(), static_cast<TokenId>(100 * id));
-    request.sampling = std::move(sampling);
-    auto out = std::make_unique<Sequence>(id, std::move(request));
-    out->tokens = out->request.prompt;
-    out->prompt_count = prompt_tokens;
-    out->sampling.params = wire_params(out->request.sampling, out->sampling.bias);
-    out->output.delta.id = id;
-    return out;
-}
+std::unique_ptr<Sequence> sequence(RequestId, uint32_t prompt_tokens, SamplingParams = {});
 
 // Gives tokens that a test chooses, and counts what it was asked to compute.
 class FakeExecutor final : public execution::Executor {
   public:
-    std::function<int32_t(const pb_sample_row&)> token = [](const pb_sample_row& row) {
-        return static_cast<int32_t>(row.position);
-    };
+    FakeExecutor();
+    ~FakeExecutor() override;
+
+    std::function<int32_t(const pb_sample_row&)> token; // its position, if a test says nothing else
     bool overlaps = false;       // steps can be in flight
     std::string fails, wait_fails; // the next submit() or wait() does, so
     double page_ns = 0;          // that a copy of a page takes
@@ -52,34 +41,10 @@ class FakeExecutor final : public execution::Executor {
     execution::TokenSource tokens() const override { return source; }
     std::string_view sync_reason() const override { return overlaps ? "" : "device"; }
     Result<> check_sampler(const host::Component&) const override { return {}; }
-    Result<> submit(const execution::StepInput& in) override {
-        if (!fails.empty()) return fail(std::exchange(fails, ""));
-        const auto* rows = static_cast<const pb_sample_row*>(in.samples.rows);
-        steps_.push_back({});
-        for (uint32_t i = 0; i < in.samples.row_count; ++i) steps_.back().push_back(token(rows[i]));
-        if (in.batch.tokens() > 0) tokens_of_steps.push_back(in.batch.tokens());
-        copied.insert(copied.end(), in.copies.begin(), in.copies.end());
-        submitted += 1;
-        max_in_flight = std::max(max_in_flight, steps_.size());
-        return {};
-    }
-    Result<execution::StepOutput> wait(std::span<const execution::RowPath>) override {
-        if (!wait_fails.empty()) return fail(std::exchange(wait_fails, ""));
-        sampled_ = std::move(steps_.front());
-        steps_.pop_front();
-        logprobs_.assign(sampled_.size(), 0);
-        execution::StepOutput out;
-        out.sampled = {sampled_, {}, logprobs_, {}, 0, 0};
-        out.is_sampled = true;
-        return out;
-    }
-    void cancel() override {
-        steps_.clear();
-        cancels += 1;
-    }
-    Result<runner::SampledRows> sample(std::span<const float>, const runner::SampleCall&) override {
-        return fail("there are no logits");
-    }
+    Result<> submit(const execution::StepInput&) override;
+    Result<execution::StepOutput> wait(std::span<const execution::RowPath>) override;
+    void cancel() override;
+    Result<runner::SampledRows> sample(std::span<const float>, const runner::SampleCall&) override;
     execution::ModelExchange* model() override { return model_exchange; }
     execution::AttentionExchange* attention() override { return attention_exchange; }
     execution::PassStats stats() const override { return passed; }

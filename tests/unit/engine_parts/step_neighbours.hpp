@@ -16,23 +16,11 @@
 namespace patchbay::engine::testing {
 
 // One that plans all that is left of those who run and of those who wait.
-inline void plan_all(const pb_scheduler_in& in, pb_scheduler_out& out) {
-    const auto plan = [&](std::span<const pb_sequence> shown) {
-        for (const pb_sequence& s : shown) {
-            const uint32_t known = s.prompt_tokens + s.output_tokens + s.draft_tokens;
-            const uint32_t left = known - s.computed_tokens - s.in_flight;
-            if (left > 0 && out.item_count < out.item_capacity) out.items[out.item_count++] = {s.id, left, 0};
-        }
-    };
-    plan({in.running, in.running_count});
-    plan({in.waiting, in.waiting_count});
-}
+void plan_all(const pb_scheduler_in&, pb_scheduler_out&);
 
 struct StepNeighbours : EndingNeighbours {
-    explicit StepNeighbours(World w = {}) : EndingNeighbours(std::move(w)) {
-        scheduler.connect(view);
-        sampler.connect(executor, verification);
-    }
+    explicit StepNeighbours(World = {});
+    ~StepNeighbours();
 
     PressureMonitor pressure;
     SchedulerView view{settings, sequences, kv, hints, beams.room(), pressure};
@@ -59,29 +47,18 @@ inline host::Identity named(const char* kind, const char* name) {
 // A slot that a test says all of: what is in it is called for nothing.
 class FakeSwapPort final : public SwapPort {
   public:
-    FakeSwapPort(const Clock& clock, StepContext& context, SwapJournal& journal, const char* kind = "attention")
-        : context_(context), journal_(journal), kind_(kind), slot_(kind, host::UnreadState::kStartsEmpty, clock) {
-        install<FakeSampler>(slot_, kFakeSampler);
-    }
+    FakeSwapPort(const Clock&, StepContext&, SwapJournal&, const char* kind = "attention");
+    ~FakeSwapPort() override;
     bool in_pass = true, redoes = true;
     int entered = 0, rolled_back = 0, committed = 0;
     std::string fault; // serves() fails with it, as unsupported
 
-    std::shared_ptr<host::Swap> post() {
-        auto swap = slot_.line().prepare(play<FakeSampler>(kFakeSampler).component, named(kind_, "next"));
-        slot_.line().post(swap);
-        return swap;
-    }
+    std::shared_ptr<host::Swap> post();
 
     host::Slot& slot() override { return slot_; }
     void enter() override { entered += 1; }
     Result<> serves() override { return fault.empty() ? Result<>() : fail(StatusCode::kUnsupported, fault); }
-    bool roll_back(const std::string& phase, const Failure& why) override {
-        if (!slot_.previous()) return false;
-        journal_.note(slot_.roll_back(context_.step, phase, why));
-        rolled_back += 1;
-        return true;
-    }
+    bool roll_back(const std::string& phase, const Failure& why) override;
     bool redoes_steps() const override { return redoes; }
     bool computes() const override { return in_pass; }
     void commit() override { committed += 1; }
