@@ -24,7 +24,16 @@ ExprId Rules::choice(std::vector<ExprId> parts) {
     return add({.kind = Expr::Kind::kChoice, .parts = std::move(parts)});
 }
 
+// A repetition of a repetition is one where the counts between have no gap: long chains of quantifiers become no deep
+// expressions.
 ExprId Rules::repeat(ExprId e, uint32_t min, uint32_t max) {
+    const Expr& inner = exprs_[e];
+    if (inner.kind == Expr::Kind::kRepeat && max > 0) {
+        const ExprId one = inner.parts[0];
+        if (inner.min == 1 && inner.max == 1) return repeat(one, min, max);
+        if (inner.min == 0 && inner.max == 1) return repeat(one, 0, max);
+        if (inner.min <= 1 && inner.max == kUnbounded) return repeat(one, inner.min == 0 ? 0 : min, kUnbounded);
+    }
     return add({.kind = Expr::Kind::kRepeat, .parts = {e}, .min = min, .max = max});
 }
 

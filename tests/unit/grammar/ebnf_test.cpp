@@ -1,9 +1,28 @@
 // Grammars in EBNF: what they read, what they refuse, and that none of them hangs.
+#include <pthread.h>
+
+#include <functional>
+
 #include "ends.hpp"
 #include "unit/grammar/grammar_fixture.hpp"
 
 namespace patchbay::grammar::testing {
 namespace {
+
+// Calls f on a thread with a stack of so many bytes.
+void with_stack(size_t bytes, std::function<void()> f) {
+    pthread_attr_t attributes;
+    ASSERT_EQ(pthread_attr_init(&attributes), 0);
+    ASSERT_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
+    const auto run = [](void* call) -> void* {
+        (*static_cast<std::function<void()>*>(call))();
+        return nullptr;
+    };
+    pthread_t thread;
+    ASSERT_EQ(pthread_create(&thread, &attributes, run, &f), 0);
+    ASSERT_EQ(pthread_join(thread, nullptr), 0);
+    pthread_attr_destroy(&attributes);
+}
 
 TEST(Ebnf, ReadsTheFormsOfGbnf) {
     const auto g = compiled(ebnf(R"ebnf(
@@ -86,6 +105,46 @@ z ::= "a"? "b"?)",
         "root ::= [a-z]* (\"a\" | \"b\" [a-z]{500})* [a-z]{20000}",
     };
     for (const std::string& text : hard) EXPECT_TRUE(ends([text] { compile_and_match(text); })) << text;
+}
+
+// Of threads that serve requests the stack is 8 MiB in a release build, and no more in a slower one.
+TEST(Ebnf, ChainsOfQuantifiersTakeNoDeepStack) {
+    for (const char* quantifier : {"?", "*", "+", "{1}", "{0,1}", "*?"}) {
+        std::string text = "\"a\"";
+        for (int group = 0; group < 100; ++group) {
+            text = "(" + text;
+            for (size_t n = 0; n < 100; n += std::string_view(quantifier).starts_with("*?") ? 2 : 1) text += quantifier;
+            text += ")";
+        }
+        bool done = false;
+        with_stack(size_t{2} << 20, [&] { done = bool(compile(ebnf("root ::= " + text + " \"b\""))); });
+        EXPECT_TRUE(done) << quantifier;
+        const auto g = compiled(ebnf("root ::= " + text + " \"b\""));
+        EXPECT_TRUE(accepts(g, "ab")) << quantifier;
+        const bool none = std::string_view(quantifier).find_first_of("?*0") != std::string_view::npos;
+        EXPECT_EQ(accepts(g, "b"), none) << quantifier;
+        const bool many = std::string_view(quantifier).find_first_of("*+") != std::string_view::npos;
+        EXPECT_EQ(accepts(g, "aaab"), many) << quantifier;
+    }
+}
+
+TEST(Ebnf, QuantifiersOfQuantifiersMeanTheirProducts) {
+    struct Case {
+        const char* quantifiers;
+        uint32_t low, high;
+    };
+    constexpr uint32_t kMany = 40;
+    const Case cases[] = {{"?{3}", 0, 3},  {"{3}?", 0, 3},      {"+{2}", 2, kMany}, {"*{2}", 0, kMany},
+                          {"+{0,2}", 0, kMany}, {"?+", 0, kMany}, {"+?", 0, kMany},  {"{1}{2,5}", 2, 5},
+                          {"?{0}", 0, 0}, {"+{0}", 0, 0},       {"{2,}+", 2, kMany}, {"+{2,}", 2, kMany}};
+    for (const Case& c : cases) {
+        const auto g = compiled(ebnf("root ::= \"a\"" + std::string(c.quantifiers) + " \"b\""));
+        for (uint32_t n = 0; n <= 8; ++n) {
+            const bool in_gap = std::string_view(c.quantifiers) == "{3}?" && n > 0 && n < 3;
+            EXPECT_EQ(accepts(g, std::string(n, 'a') + "b"), n >= c.low && n <= c.high && !in_gap)
+                << c.quantifiers << ", " << n;
+        }
+    }
 }
 
 TEST(Ebnf, FollowsAnAmbiguousTextThroughItsTailCalls) {
