@@ -5,36 +5,56 @@
 
 namespace patchbay::engine {
 
+StopMatcher::Stop::Stop(const std::string& t) : text(t), borders(t.size() + 1, 0) {
+    for (uint32_t n = 1; n < text.size(); ++n) borders[n + 1] = after(borders[n], text[n]);
+}
+
+// How many of its first bytes end a text that `begun` of them ended, and then this byte came.
+uint32_t StopMatcher::Stop::after(uint32_t begun, char next) const {
+    if (begun == text.size()) begun = borders[begun];
+    while (begun > 0 && text[begun] != next) begun = borders[begun];
+    return text[begun] == next ? begun + 1 : 0;
+}
+
+StopMatcher::StopMatcher(const std::vector<std::string>& stops, Keep keep) : begun_(stops.size(), 0), keep_(keep) {
+    if (!stops.empty()) stops_ = std::make_shared<const std::vector<Stop>>(stops.begin(), stops.end());
+}
+
 std::string StopMatcher::add(std::string_view text, bool may_end) {
     if (!matched_.empty()) return {};
-    if (stops_.empty()) return std::string(text);
-    held_ += text;
-    if (!may_end) too_early_ = held_.size();
-
-    size_t first = std::string::npos;
-    for (const std::string& stop : stops_) {
-        const size_t at = held_.find(stop, too_early_ < stop.size() ? 0 : too_early_ + 1 - stop.size());
-        if (at < first || (at == first && at != std::string::npos && stop.size() > matched_.size())) {
-            first = at;
-            matched_ = stop;
-        }
+    if (!stops_) return std::string(text);
+    match(text, may_end);
+    if (!matched_.empty()) return std::exchange(held_, {});
+    size_t hold = 0; // the longest end of the text that begins a stop string
+    for (size_t i = 0; i < begun_.size(); ++i) {
+        const Stop& stop = (*stops_)[i]; // one that is whole ended too early
+        hold = std::max<size_t>(hold, begun_[i] == stop.text.size() ? stop.borders[begun_[i]] : begun_[i]);
     }
-    if (!matched_.empty()) {
-        held_.resize(first + (keep_ == Keep::kIncluding ? matched_.size() : 0));
-        return std::exchange(held_, {});
-    }
-
-    size_t hold = 0; // the longest suffix that begins a stop string
-    for (const std::string& stop : stops_)
-        for (size_t n = std::min(stop.size() - 1, held_.size()); n > hold; --n)
-            if (held_.ends_with(std::string_view(stop).substr(0, n))) {
-                hold = n;
-                break;
-            }
     std::string out = held_.substr(0, held_.size() - hold);
     held_.erase(0, out.size());
-    too_early_ -= std::min(too_early_, out.size());
     return out;
+}
+
+// Of those that end in this text, the one that begins first; of two that begin there, the longer one.
+void StopMatcher::match(std::string_view text, bool may_end) {
+    const size_t before = held_.size();
+    held_ += text;
+    size_t first = std::string::npos;
+    for (size_t i = 0; i < begun_.size(); ++i) {
+        const Stop& stop = (*stops_)[i];
+        uint32_t& begun = begun_[i];
+        for (size_t end = before + 1; end <= held_.size(); ++end) {
+            begun = stop.after(begun, held_[end - 1]);
+            if (begun < stop.text.size() || !may_end) continue;
+            const size_t at = end - stop.text.size();
+            if (at < first || (at == first && stop.text.size() > matched_.size())) {
+                first = at;
+                matched_ = stop.text;
+            }
+            break; // it begins later the next time
+        }
+    }
+    if (!matched_.empty()) held_.resize(first + (keep_ == Keep::kIncluding ? matched_.size() : 0));
 }
 
 std::string StopMatcher::flush() { return std::exchange(held_, {}); }

@@ -17,7 +17,23 @@ std::string number(double x) {
     return s;
 }
 
-constexpr size_t kMaxStopIds = 1024;
+constexpr size_t kMaxStopIds = 1024, kMaxStops = 64, kMaxStopBytes = 4096, kMaxBytesOfStops = 16384;
+
+Result<> check_stops(const std::vector<std::string>& stops) {
+    if (stops.size() > kMaxStops)
+        return invalid(std::to_string(stops.size()) + " stop strings, expected at most " + std::to_string(kMaxStops));
+    size_t bytes = 0;
+    for (const std::string& stop : stops) {
+        if (stop.empty() || stop.size() > kMaxStopBytes)
+            return invalid("a stop string of " + std::to_string(stop.size()) + " bytes, expected 1 to " +
+                           std::to_string(kMaxStopBytes));
+        bytes += stop.size();
+    }
+    if (bytes > kMaxBytesOfStops)
+        return invalid("stop strings of " + std::to_string(bytes) + " bytes together, expected at most " +
+                       std::to_string(kMaxBytesOfStops));
+    return {};
+}
 
 Result<> check_range(const char* name, double value, double low, double high) {
     if (value >= low && value <= high) return {}; // also refuses NaN
@@ -69,10 +85,7 @@ Result<> check_sampling(SamplingParams& p, const SamplingLimits& limits) {
     if (p.stop_token_ids.size() > kMaxStopIds)
         return invalid(std::to_string(p.stop_token_ids.size()) + " stop_token_ids, expected at most " +
                        std::to_string(kMaxStopIds));
-    if (p.stop.size() > 64) return invalid(std::to_string(p.stop.size()) + " stop strings, expected at most 64");
-    for (const std::string& s : p.stop)
-        if (s.empty() || s.size() > 4096)
-            return invalid("a stop string of " + std::to_string(s.size()) + " bytes, expected 1 to 4096");
+    PB_CHECK(check_stops(p.stop));
     for (const auto& [token, bias] : p.logit_bias) {
         if (token < 0 || static_cast<uint32_t>(token) >= vocab)
             return invalid("logit_bias for token " + std::to_string(token) + ", expected 0 to " +
