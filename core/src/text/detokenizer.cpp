@@ -8,8 +8,8 @@
 
 namespace patchbay::text {
 
-std::string Tokenizer::decode(const std::vector<TokenId>& ids) const {
-    DecodeState state;
+std::string Tokenizer::decode(const std::vector<TokenId>& ids, SpecialTokens special) const {
+    DecodeState state{.special = special};
     std::string out;
     for (const TokenId id : ids) decode_next(state, id, out);
     decode_rest(state, out);
@@ -17,7 +17,7 @@ std::string Tokenizer::decode(const std::vector<TokenId>& ids) const {
 }
 
 void Tokenizer::decode_next(DecodeState& state, TokenId id, std::string& out) const {
-    if (is_special(id)) return;
+    if (state.special == SpecialTokens::kLeftOut && is_special(id)) return;
     state.bytes += token_bytes(id);
     drain_utf8(state.bytes, out, Rest::kKeep);
 }
@@ -26,8 +26,9 @@ void Tokenizer::decode_rest(DecodeState& state, std::string& out) const {
     drain_utf8(state.bytes, out, Rest::kReplace);
 }
 
-Detokenizer::Detokenizer(std::shared_ptr<const Tokenizer> tokenizer, std::span<const TokenId> before)
-    : tokenizer_(std::move(tokenizer)) {
+Detokenizer::Detokenizer(std::shared_ptr<const Tokenizer> tokenizer, std::span<const TokenId> before,
+                         SpecialTokens special)
+    : tokenizer_(std::move(tokenizer)), state_{.special = special} {
     read(before);
 }
 
@@ -36,12 +37,13 @@ Detokenizer::Detokenizer(std::shared_ptr<const Tokenizer> tokenizer, std::span<c
 void Detokenizer::read(std::span<const TokenId> before) {
     constexpr size_t kTokens = 8;
     const auto has_text = [&](TokenId id) {
-        return !tokenizer_->is_special(id) && !tokenizer_->token_bytes(id).empty();
+        const bool left_out = state_.special == SpecialTokens::kLeftOut && tokenizer_->is_special(id);
+        return !left_out && !tokenizer_->token_bytes(id).empty();
     };
     size_t from = before.size();
     for (size_t count = kTokens; from > 0 && !continues_text_; count *= 2) {
         for (size_t found = 0; from > 0 && found < count;) found += has_text(before[--from]);
-        state_ = {};
+        state_ = {.special = state_.special};
         std::string out;
         for (const TokenId id : before.subspan(from)) tokenizer_->decode_next(state_, id, out);
         continues_text_ = !out.empty();
@@ -75,7 +77,7 @@ std::string Detokenizer::finish() {
     std::string out;
     tokenizer_->decode_rest(state_, out);
     out = without_said(std::move(out));
-    state_ = {};
+    state_ = {.special = state_.special};
     said_.clear();
     return out;
 }

@@ -10,9 +10,11 @@
 namespace patchbay::text {
 
 class Tokenizer;
+enum class SpecialTokens;
 
 // Where the decoding of one text stands. Made empty; the tokenizer that it is given to keeps in it what it needs.
 struct DecodeState {
+    SpecialTokens special{}; // left out, if nothing else is said
     struct Held { // by a step that changes the joined text
         std::string text;
         size_t taken = 0;
@@ -29,7 +31,7 @@ class Detokenizer {
   public:
     // before: the tokens that the text continues, of which its last ones are read. The text is what decoding all tokens
     // gives, without what decoding those before gives: a word after other words keeps its space.
-    explicit Detokenizer(std::shared_ptr<const Tokenizer>, std::span<const TokenId> before = {});
+    explicit Detokenizer(std::shared_ptr<const Tokenizer>, std::span<const TokenId> before = {}, SpecialTokens = {});
     std::string add(TokenId); // the text that became complete with this token; may be empty
     std::string finish();     // what is left: an unfinished character becomes U+FFFD
     bool continues_text() const { return continues_text_; } // the first token added is not the first of a text

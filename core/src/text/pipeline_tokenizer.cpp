@@ -109,7 +109,8 @@ bool PipelineTokenizer::is_special(TokenId id) const { return parts_.vocabulary.
 
 void PipelineTokenizer::decode_next(DecodeState& state, TokenId id, std::string& out) const {
     const TokenKind kind = parts_.vocabulary.kind(id);
-    if (kind == TokenKind::kSpecial || kind == TokenKind::kUnused) return;
+    const bool left_out = kind == TokenKind::kSpecial && state.special == SpecialTokens::kLeftOut;
+    if (left_out || kind == TokenKind::kUnused) return;
     const std::string_view bytes = parts_.vocabulary.bytes(id);
     if (parts_.decoder.byte_level()) state.begun = true;
     parts_.decoder.next(state, parts_.vocabulary.spelled(id), bytes, out);

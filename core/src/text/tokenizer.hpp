@@ -14,6 +14,7 @@
 namespace patchbay::text {
 
 struct DecodeState;
+enum class SpecialTokens { kLeftOut, kKept }; // of a text
 
 class Tokenizer {
   public:
@@ -29,8 +30,8 @@ class Tokenizer {
     // The bytes of one token inside a text (it may be a part of a character); empty for an unknown id.
     virtual std::string_view token_bytes(TokenId) const = 0;
     virtual bool is_special(TokenId) const = 0;
-    // Text of ids: bytes joined, special tokens left out, invalid UTF-8 replaced by U+FFFD.
-    virtual std::string decode(const std::vector<TokenId>& ids) const;
+    // Text of ids: bytes joined, invalid UTF-8 replaced by U+FFFD.
+    std::string decode(const std::vector<TokenId>& ids, SpecialTokens = SpecialTokens::kLeftOut) const;
     // The same piece by piece: appends what became complete with this token, and at the end what is left.
     virtual void decode_next(DecodeState&, TokenId, std::string& out) const;
     virtual void decode_rest(DecodeState&, std::string& out) const;

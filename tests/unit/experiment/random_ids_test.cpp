@@ -13,7 +13,6 @@ class FewIds final : public text::Tokenizer {
     std::vector<text::TokenId> encode(std::string_view) const override { return {}; }
     std::string_view token_bytes(text::TokenId) const override { return ""; }
     bool is_special(text::TokenId id) const override { return id < 4; }
-    std::string decode(const std::vector<text::TokenId>&) const override { return ""; }
     uint32_t vocab_size() const override { return 8; }
     std::optional<text::TokenId> eos() const override { return 0; }
     std::optional<text::TokenId> id_of(std::string_view) const override { return std::nullopt; }

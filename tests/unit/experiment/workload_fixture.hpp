@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,9 +32,15 @@ struct Folder { // removed at the end
 class ByteTokenizer final : public text::Tokenizer { // one id a byte; id 0 is special
   public:
     std::vector<text::TokenId> encode(std::string_view s) const override { return {s.begin(), s.end()}; }
-    std::string_view token_bytes(text::TokenId) const override { return ""; }
+    std::string_view token_bytes(text::TokenId t) const override {
+        static const std::string all = [] {
+            std::string bytes(128, '\0');
+            std::iota(bytes.begin(), bytes.end(), '\0');
+            return bytes;
+        }();
+        return std::string_view(all).substr(static_cast<size_t>(t), 1);
+    }
     bool is_special(text::TokenId t) const override { return t == 0; }
-    std::string decode(const std::vector<text::TokenId>& ids) const override { return {ids.begin(), ids.end()}; }
     uint32_t vocab_size() const override { return 128; }
     std::optional<text::TokenId> eos() const override { return 0; }
     std::optional<text::TokenId> id_of(std::string_view) const override { return std::nullopt; }
