@@ -138,6 +138,42 @@ TEST(Chats, GiveTemplatesTheArgumentsOfCallsAsObjects) {
     EXPECT_EQ(render_chat(body, model).text, "{\"a\": 1};{};{};{};{\"b\": 2};\"?\";");
 }
 
+TEST(Chats, GiveTemplatesAnEmptyTextWhereThereIsNoContent) {
+    ServedModel model;
+    model.chat_template = *text::ChatTemplate::parse(
+        "{% for m in messages %}<{{ m['content'] }}{{ 'calls' if 'tool_calls' in m }}>{% endfor %}", "t");
+    Json body = chat();
+    const Json call{{"type", "function"}, {"function", {{"name", "f"}, {"arguments", "{}"}}}};
+    body["messages"] = {{{"role", "assistant"}, {"content", nullptr}, {"tool_calls", {call}}},
+                        {{"role", "assistant"}, {"content", "a"}, {"tool_calls", nullptr}},
+                        {{"role", "assistant"}}};
+    EXPECT_EQ(render_chat(body, model).text, "<calls><a><>");
+}
+
+TEST(Chats, StreamThePromptsTokensBesideTheFirstChoice) {
+    Json body = chat(2);
+    const Json whole = Json::parse(shared().post(kPath, [&] {
+        Json asked = body;
+        asked["return_token_ids"] = true;
+        return asked;
+    }()).body);
+    body.update({{"stream", true}, {"return_token_ids", true}});
+    HttpClient client(shared().port());
+    client.post(kPath, body.dump());
+    ASSERT_EQ(client.read_head().status, 200);
+    const auto first = client.read_event(), second = client.read_event();
+    ASSERT_TRUE(first && second);
+    EXPECT_EQ(Json::parse(*first)["prompt_token_ids"], whole["prompt_token_ids"]);
+    EXPECT_FALSE(Json::parse(*first)["choices"][0].contains("prompt_token_ids"));
+    EXPECT_FALSE(Json::parse(*second).contains("prompt_token_ids"));
+}
+
+TEST(Chats, TakeTopLogprobsOfNoneWithoutLogprobs) {
+    Json body = chat(1);
+    body.update({{"logprobs", false}, {"top_logprobs", 0}});
+    EXPECT_EQ(shared().post(kPath, body).status, 200);
+}
+
 TEST(Chats, GoOnWithALastMessageWhoseSpacesTheTemplateStrips) {
     ServedModel model;
     const auto prompt = [&](const char* source, const std::string& content) {
@@ -195,6 +231,7 @@ TEST(Chats, RefuseWhatIsWrong) {
         {{{"logprobs", true}, {"top_logprobs", -1}}, "top_logprobs", "top_logprobs is -1 (all"},
         {{{"logprobs", true}, {"top_logprobs", -2}}, "top_logprobs", "top_logprobs is -2, expected 0 to 100"},
         {{{"logprobs", true}, {"top_logprobs", 101}}, "top_logprobs", "top_logprobs is 101, expected 0 to 100"},
+        {{{"stream", true}, {"prompt_logprobs", 1}}, "prompt_logprobs", "are not given in streams of chats"},
         {{{"tool_choice", "required"}}, "tool_choice", "only auto and none"},
         {{{"chat_template", "x"}}, "chat_template", "may not bring a template"},
         {{{"tools", 5}}, "tools", "expected a list"},

@@ -206,6 +206,54 @@ TEST(Completions, ReturnTokenIdsAndPromptLogprobs) {
               Json({{"prompt", choice["text"]}}).dump());
 }
 
+TEST(Completions, KeepSpecialTokensWhereAsked) {
+    constexpr const char* kEndToken = "<|endoftext|>";
+    Json body = greedy("The king", 1);
+    const Json end = Json::parse(shared().post("/tokenize", {{"prompt", kEndToken}}).body)["tokens"];
+    ASSERT_EQ(end.size(), 1u);
+    body.update({{"logit_bias", {{end[0].dump(), 1000}}}, {"ignore_eos", true}});
+    EXPECT_EQ(shared().complete(body)["choices"][0]["text"], "");
+    body["skip_special_tokens"] = false;
+    EXPECT_EQ(shared().complete(body)["choices"][0]["text"], kEndToken);
+    EXPECT_EQ(shared().post("/detokenize", {{"tokens", end}}).body, Json({{"prompt", kEndToken}}).dump());
+    const Json echoed{{"prompt", end}, {"echo", true}, {"max_tokens", 0}};
+    EXPECT_EQ(shared().complete(echoed)["choices"][0]["text"], kEndToken);
+}
+
+TEST(Completions, StreamPromptLogprobsOfEachOutput) {
+    Json body = greedy("The king", 3);
+    body.update({{"n", 2}, {"temperature", 1}, {"prompt_logprobs", 1}, {"logprobs", 1}, {"echo", true}});
+    const Json whole = shared().complete(body)["choices"];
+    body["stream"] = true;
+    HttpClient client(shared().port());
+    client.post("/v1/completions", body.dump());
+    ASSERT_EQ(client.read_head().status, 200);
+    std::vector<Json> first(2);
+    while (const auto event = client.read_event()) {
+        if (*event == "[DONE]") continue;
+        const Json json = Json::parse(*event);
+        for (const Json& choice : json["choices"])
+            if (Json& known = first.at(choice["index"]); known.is_null()) known = choice;
+    }
+    for (size_t i = 0; i < 2; ++i) {
+        EXPECT_EQ(first[i]["prompt_logprobs"], whole[i]["prompt_logprobs"]) << i;
+        EXPECT_EQ(first[i]["logprobs"]["token_logprobs"][1], whole[i]["logprobs"]["token_logprobs"][1]) << i;
+        EXPECT_TRUE(first[i]["logprobs"]["token_logprobs"][1].is_number()) << i;
+    }
+}
+
+TEST(Completions, StreamPromptLogprobsThoughTheFirstTextIsHeldBack) {
+    Json body = greedy("The king", 1);
+    const auto text = shared().complete(body)["choices"][0]["text"].get<std::string>();
+    body.update({{"stream", true}, {"prompt_logprobs", 1}, {"max_tokens", 2}, {"stop", {text + "\x01"}}});
+    HttpClient client(shared().port());
+    client.post("/v1/completions", body.dump());
+    ASSERT_EQ(client.read_head().status, 200);
+    const auto event = client.read_event();
+    ASSERT_TRUE(event);
+    EXPECT_GE(Json::parse(*event)["choices"][0]["prompt_logprobs"].size(), 2u) << *event;
+}
+
 TEST(Completions, FollowASchema) {
     const Json schema{{"type", "object"}, {"properties", {{"age", {{"type", "integer"}, {"maximum", 99}}}}},
                       {"required", {"age"}}, {"additionalProperties", false}};
@@ -329,6 +377,10 @@ TEST(Completions, RefuseByNameWhatIsWrong) {
          400,
          "structured_outputs.whitespace_pattern",
          "not supported"},
+        {{{"guided_regex", "a"}, {"guided_whitespace_pattern", " ?"}},
+         400,
+         "guided_whitespace_pattern",
+         "not supported"},
         {{{"repetition_detection", {{"max_pattern", 30}}}},
          400,
          "repetition_detection.max_pattern",
@@ -338,6 +390,7 @@ TEST(Completions, RefuseByNameWhatIsWrong) {
          "structured_outputs",
          "no token that allowed_token_ids, bad_words and min_tokens leave"},
         {{{"stop", std::vector<std::string>(65, "x")}}, 400, "stop", "65 stop strings"},
+        {{{"stop", std::vector<std::string>(5, std::string(4000, 'x'))}}, 400, "stop", "of 20000 bytes together"},
         {{{"best_of", 1}, {"n", 2}, {"temperature", 1}}, 400, "best_of", "less than n"},
     };
     for (const Case& c : cases) {

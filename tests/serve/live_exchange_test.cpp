@@ -58,6 +58,17 @@ TEST_F(LiveExchanges, AnswerForWorkThatThrows) {
     }
 }
 
+TEST_F(LiveExchanges, DropWorkOfAClientThatHasGone) {
+    const auto gone = begin(), there = begin();
+    bool done_for_gone = false, done_for_there = false;
+    gone->gone();
+    gone->offload([&] { done_for_gone = true; });
+    there->offload([&] { done_for_there = true; });
+    set_->workers.join();
+    EXPECT_FALSE(done_for_gone);
+    EXPECT_TRUE(done_for_there);
+}
+
 TEST_F(LiveExchanges, BreakOffAStreamWhoseWorkThrows) {
     for (const bool when_sent : {false, true}) {
         kept_.reset();

@@ -151,20 +151,28 @@ TEST(RequestFields, JsonObjectIsTheFormOfTheOutput) {
     }
 }
 
+// Of the event's own output, as vLLM does; the last event counts all.
 TEST(RequestFields, ContinuousUsageCountsWithEachEvent) {
     Json body = request_of(0);
-    body.update({{"stream", true}, {"stream_options", {{"include_usage", true}, {"continuous_usage_stats", true}}}});
+    body.update({{"stream", true}, {"stream_options", {{"include_usage", true}, {"continuous_usage_stats", true}}},
+                 {"n", 2}, {"temperature", 1}});
     HttpClient client(shared().port());
     client.post("/v1/completions", body.dump());
     ASSERT_EQ(client.read_head().status, 200);
-    uint64_t tokens = 0;
+    uint64_t tokens[2] = {}, all = 0;
     while (const auto event = client.read_event()) {
         if (*event == "[DONE]") continue;
         const Json json = Json::parse(*event);
-        for (const Json& choice : json["choices"]) tokens += choice["token_ids"].size();
-        EXPECT_EQ(json["usage"]["completion_tokens"], tokens);
+        all = json["usage"]["completion_tokens"];
+        for (const Json& choice : json["choices"]) {
+            uint64_t& so_far = tokens[choice["index"].get<size_t>()];
+            so_far += choice["token_ids"].size();
+            EXPECT_EQ(all, so_far);
+        }
     }
-    EXPECT_EQ(tokens, kTokens);
+    EXPECT_EQ(tokens[0], kTokens);
+    EXPECT_EQ(tokens[1], kTokens);
+    EXPECT_EQ(all, 2 * kTokens);
 }
 
 }  // namespace

@@ -22,11 +22,10 @@ std::string_view name_of(Phase phase) {
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
-Result<> Engine::compile_grammar(const grammar::StructuredOutputs& wanted) {
-    StructuredOutput& grammars = impl_->pipeline->sampling.structured_output;
-    PB_CHECK(in_one_line(grammars.compile(wanted)));
-    return {};
+Result<std::shared_ptr<grammar::Grammar>> Engine::compile_grammar(const grammar::StructuredOutputs& wanted) {
+    return in_one_line(impl_->pipeline->sampling.structured_output.compile(wanted));
 }
+
 Result<RequestId> Engine::add_request(Request request) {
     return in_one_line(impl_->pipeline->intake.add(std::move(request)));
 }

@@ -2,12 +2,17 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/request/output.hpp"
 #include "engine/request/sampling_params.hpp"
+
+namespace patchbay::grammar {
+class Grammar;
+}  // namespace patchbay::grammar
 
 namespace patchbay::engine {
 
@@ -18,6 +23,9 @@ enum class PoolingType { kLast, kMean }; // names and meanings as in vLLM
 struct Request {
     std::vector<TokenId> prompt;
     SamplingParams sampling;
+    // Of sampling.structured_outputs, by compile_grammar() of the same engine. Without it, or of another engine: it is
+    // compiled when the request is added.
+    std::shared_ptr<grammar::Grammar> grammar;
     // An embedding of the prompt is wanted in place of text, made of the model's final hidden states: that of the last
     // token, or the mean of all. Of `sampling` only skip_reading_prefix_cache counts then.
     std::optional<PoolingType> pooling{};

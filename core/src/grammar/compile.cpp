@@ -77,7 +77,11 @@ GrammarCache::GrammarCache(MakeVocabulary make, Clock& clock) : make_vocabulary_
 
 GrammarCache::Shared GrammarCache::make(const StructuredOutputs& asked) {
     PB_TRY(Automaton automaton, compile(asked));
-    std::call_once(vocabulary_made_, [&] { vocabulary_ = make_vocabulary_(); });
+    std::call_once(vocabulary_made_, [&] {
+        auto vocabulary = make_vocabulary_();
+        const std::lock_guard lock(mutex_);
+        vocabulary_ = std::move(vocabulary);
+    });
     auto grammar = std::make_shared<Grammar>(std::move(automaton), vocabulary_);
     grammar->prepare(kPreparedNodes);
     return grammar;
@@ -124,6 +128,11 @@ Result<std::shared_ptr<Grammar>> GrammarCache::get(const StructuredOutputs& aske
     counts_.compile_ns += clock_.now_ns() - start;
     (made ? counts_.compiled : counts_.refused) += 1;
     return made;
+}
+
+bool GrammarCache::made(const Grammar& grammar) const {
+    const std::lock_guard lock(mutex_);
+    return &grammar.vocabulary() == vocabulary_.get();
 }
 
 GrammarCache::Counts GrammarCache::counts() const {

@@ -29,6 +29,7 @@ class GrammarCache {
 
     GrammarCache(MakeVocabulary, Clock&);
     Result<std::shared_ptr<Grammar>> get(const StructuredOutputs&);
+    bool made(const Grammar&) const; // and not another cache
 
     struct Counts {
         uint64_t compiled = 0, cached = 0, refused = 0; // calls of get()
@@ -47,8 +48,8 @@ class GrammarCache {
     MakeVocabulary make_vocabulary_;
     Clock& clock_;
     std::once_flag vocabulary_made_;
-    std::shared_ptr<const Vocabulary> vocabulary_;
     mutable std::mutex mutex_; // of what follows
+    std::shared_ptr<const Vocabulary> vocabulary_;
     std::list<Entry> entries_; // the last used first
     std::map<std::string, std::list<Entry>::iterator> by_key_;
     Counts counts_;

@@ -8,10 +8,12 @@ namespace {
 
 constexpr size_t kMaxVariables = 1000; // of a request's own, for the template
 
-// A message's content as templates read it: a text. Parts of text are joined by new lines.
+// A message's content as templates read it: a text, which is empty where there is none. Parts of text are joined by new
+// lines.
 std::optional<Refusal> flatten_content(Json& message, const std::string& where) {
-    const auto at = message.find("content");
-    if (at == message.end() || at->is_string() || at->is_null()) return std::nullopt;
+    const auto at = message.emplace("content", "").first;
+    if (at->is_null()) *at = "";
+    if (at->is_string()) return std::nullopt;
     if (!at->is_array())
         return Refusal{fail(StatusCode::kInvalid, where + ".content: expected a string or a list of parts"),
                        "messages"};
@@ -34,9 +36,14 @@ std::optional<Refusal> flatten_content(Json& message, const std::string& where) 
     return std::nullopt;
 }
 
-// Arguments of calls are JSON texts in the API, and objects for templates; none are an empty object.
+// Arguments of calls are JSON texts in the API, and objects for templates; none are an empty object. Calls that are
+// null are left out: templates ask whether the member is there.
 void open_arguments(Json& message) {
     const auto calls = message.find("tool_calls");
+    if (calls != message.end() && calls->is_null()) {
+        message.erase(calls);
+        return;
+    }
     if (calls == message.end() || !calls->is_array()) return;
     for (Json& call : *calls) {
         if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) continue;
@@ -152,7 +159,9 @@ ReadRequest read_chat(const Json& body, const ServedModel& model) {
     f.read("logprobs", r.logprobs);
     int32_t top = 0;
     f.read("top_logprobs", top);
-    if (f.has("top_logprobs") && !r.logprobs) f.refuse("top_logprobs", "needs \"logprobs\": true");
+    if (top != 0 && !r.logprobs) f.refuse("top_logprobs", "needs \"logprobs\": true");
+    if (r.stream && r.sampling.prompt_logprobs)
+        f.refuse("prompt_logprobs", "are not given in streams of chats", StatusCode::kUnsupported);
     if (!model.tokenizer) f.refuse("messages", "the model has no tokenizer", StatusCode::kUnsupported);
     if ((out.refusal = f.refusal())) return out;
     if (r.logprobs) {

@@ -10,23 +10,24 @@ class ChatReply final : public Reply {
         : Reply(request, model, std::move(id), created, "chat.completion.chunk") {}
 
     // The role with an empty content first, then contents, at last an empty delta with the finish reason.
-    void add_events(std::string& out, uint32_t index, Choice& choice, const engine::RequestOutput& delta,
-                    const Usage& usage) const override {
+    void add_events(std::string& out, uint32_t index, std::vector<Choice>& choices,
+                    const engine::RequestOutput& delta) const override {
+        Choice& choice = choices[index];
         if (!std::exchange(choice.begun, true)) {
-            std::string json = head(index) + "{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,"
-                                             "\"finish_reason\":null";
-            if (request_.return_token_ids) json += ",\"prompt_token_ids\":" + dumped(prompt_of(index).tokens);
-            add_event(out, json + "}", usage);
+            const std::string ids =
+                request_.return_token_ids ? ",\"prompt_token_ids\":" + dumped(prompt_of(index).tokens) : "";
+            add_event(out, head(index) + "{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,"
+                                         "\"finish_reason\":null}", choice.usage, ids);
         }
         if (!delta.text.empty() || (!delta.tokens.empty() && (request_.logprobs || request_.return_token_ids))) {
             std::string json = head(index) + "{\"content\":" + json_string(delta.text) + "},\"logprobs\":";
             json += request_.logprobs ? dumped(chat_logprobs(request_, model_, delta.tokens, delta.logprobs)) : "null";
             json += ",\"finish_reason\":null";
             if (request_.return_token_ids) json += ",\"token_ids\":" + dumped(delta.tokens);
-            add_event(out, json + "}", usage);
+            add_event(out, json + "}", choice.usage);
         }
         if (delta.finish != engine::FinishReason::kNone)
-            add_event(out, head(index) + "{},\"logprobs\":null," + ending(choice) + "}", usage);
+            add_event(out, head(index) + "{},\"logprobs\":null," + ending(choice) + "}", choice.usage);
     }
 
     std::string whole(const std::vector<Choice>& choices, const Usage& usage) const override {

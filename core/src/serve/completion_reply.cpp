@@ -9,30 +9,31 @@ class CompletionReply final : public Reply {
     CompletionReply(const GenerationRequest& request, const ServedModel& model, std::string id, int64_t created)
         : Reply(request, model, std::move(id), created, "text_completion") {}
 
-    void add_events(std::string& out, uint32_t index, Choice& choice, const engine::RequestOutput& delta,
-                    const Usage& usage) const override {
+    void add_events(std::string& out, uint32_t index, std::vector<Choice>& choices,
+                    const engine::RequestOutput& delta) const override {
+        Choice& choice = choices[index];
         const bool first = !std::exchange(choice.begun, true);
         const bool last = delta.finish != engine::FinishReason::kNone;
-        const bool echoes = first && request_.echo;
-        if (delta.text.empty() && !last && !echoes && !request_.logprobs && !request_.return_token_ids) return;
+        const bool echoes = first && request_.echo, shows_prompt = first && request_.sampling.prompt_logprobs;
+        if (delta.text.empty() && !last && !echoes && !shows_prompt && !request_.logprobs && !request_.return_token_ids)
+            return;
+        const auto& of_prompt = prompt_logprobs_of(index, choices);
         std::string text = echoes ? prompt_of(index).text : "";
         if (!request_.echo_only) text += delta.text;
         std::string json = "{\"index\":" + std::to_string(index) + ",\"text\":" + json_string(text) + ",\"logprobs\":";
         if (request_.logprobs) {
             const std::vector<engine::TokenId> none;
             json += dumped(completion_logprobs(request_, model_, echoes ? prompt_of(index).tokens : none,
-                                               delta.prompt_logprobs, delta.tokens, delta.logprobs,
-                                               choice.text_offset));
+                                               of_prompt, delta.tokens, delta.logprobs, choice.text_offset));
         } else json += "null";
         json += "," + ending(choice);
-        if (first && request_.sampling.prompt_logprobs)
-            json += ",\"prompt_logprobs\":" +
-                    dumped(prompt_logprobs_json(model_, prompt_of(index).tokens, delta.prompt_logprobs));
+        if (shows_prompt)
+            json += ",\"prompt_logprobs\":" + dumped(prompt_logprobs_json(model_, prompt_of(index).tokens, of_prompt));
         if (request_.return_token_ids) {
             if (first) json += ",\"prompt_token_ids\":" + dumped(prompt_of(index).tokens);
             json += ",\"token_ids\":" + dumped(delta.tokens);
         }
-        add_event(out, json + "}", usage);
+        add_event(out, json + "}", choice.usage);
     }
 
     std::string whole(const std::vector<Choice>& choices, const Usage& usage) const override {
@@ -51,8 +52,7 @@ class CompletionReply final : public Reply {
         if (!request_.echo_only) text += c.text;
         Json out{{"index", index}, {"text", std::move(text)}, {"logprobs", nullptr},
                  {"finish_reason", finish_of(c)}, {"stop_reason", stop_reason_of(c)}};
-        // The prompt's are computed for the first output of it.
-        const auto& of_prompt = choices[index - index % request_.sampling.n].prompt_logprobs;
+        const auto& of_prompt = prompt_logprobs_of(index, choices);
         size_t offset = 0;
         const std::vector<engine::TokenId> none;
         if (request_.logprobs)

@@ -44,7 +44,7 @@ class EmbeddingReply final : public Reply {
         : Reply(request, model, std::move(id), created, "list") {}
 
     // There are no streams of them.
-    void add_events(std::string&, uint32_t, Choice&, const engine::RequestOutput&, const Usage&) const override {}
+    void add_events(std::string&, uint32_t, std::vector<Choice>&, const engine::RequestOutput&) const override {}
 
     std::string whole(const std::vector<Choice>& choices, const Usage& usage) const override {
         std::string out = "{\"id\":" + json_string(id_) + ",\"object\":\"list\",\"created\":" +

@@ -35,6 +35,7 @@ void Generation::start(uint32_t tenant) {
         engine::Request request;
         request.prompt = prompt.tokens;
         request.sampling = request_.sampling;
+        request.grammar = request_.grammar;
         if (request_.kind == ReplyKind::kEmbedding) request.pooling = request_.embedding.pooling;
         request.priority = request_.priority;
         request.cache_salt = request_.cache_salt;
@@ -87,20 +88,24 @@ bool Generation::take(size_t stream) {
 void Generation::add(uint32_t index, const engine::RequestOutput& delta) {
     Choice& choice = choices_[index];
     choice.finish = delta.finish;
-    usage_.completion_tokens += request_.echo_only ? 0 : delta.tokens.size();
+    const uint64_t made = request_.echo_only ? 0 : delta.tokens.size();
+    usage_.completion_tokens += made;
+    choice.usage.completion_tokens += made;
+    choice.usage.prompt_tokens = request_.prompts[index / request_.sampling.n].tokens.size();
     if (delta.finish != engine::FinishReason::kNone) {
         ended_ += 1;
         choice.stop_reason = delta.stop_reason;
         choice.stop_token = delta.stop_token;
         if (delta.index == 0) usage_.cached_tokens += delta.cached_tokens;
+        choice.usage.cached_tokens = delta.cached_tokens;
     }
-    if (request_.stream) return reply_->add_events(events_, index, choice, delta, usage_);
+    choice.prompt_logprobs.insert(choice.prompt_logprobs.end(), delta.prompt_logprobs.begin(),
+                                  delta.prompt_logprobs.end());
+    if (request_.stream) return reply_->add_events(events_, index, choices_, delta);
     choice.text += delta.text;
     choice.embedding.insert(choice.embedding.end(), delta.embedding.begin(), delta.embedding.end());
     choice.tokens.insert(choice.tokens.end(), delta.tokens.begin(), delta.tokens.end());
     choice.logprobs.insert(choice.logprobs.end(), delta.logprobs.begin(), delta.logprobs.end());
-    choice.prompt_logprobs.insert(choice.prompt_logprobs.end(), delta.prompt_logprobs.begin(),
-                                  delta.prompt_logprobs.end());
 }
 
 void Generation::begin() {

@@ -1,5 +1,6 @@
 // What a request for text asks for, read from its JSON: for completions and chat alike. Prompts are tokens already.
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct GenerationRequest {
     std::string model; // the name that the request used
     std::vector<Prompt> prompts;
     engine::SamplingParams sampling;
+    std::shared_ptr<grammar::Grammar> grammar; // of its structured_outputs, once it is compiled
     std::optional<uint32_t> max_tokens; // none: what the model has room for
     int32_t priority = 0;
     std::string cache_salt;

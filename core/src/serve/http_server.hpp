@@ -51,7 +51,8 @@ class Exchange {
     // when the exchange ends. [strand]
     virtual void set_callbacks(std::function<void()> on_sent, std::function<void()> gone) = 0;
     virtual void post(std::function<void()>) = 0;    // to the strand
-    virtual void offload(std::function<void()>) = 0; // to a thread for what takes long
+    // To a thread for what takes long; dropped where the exchange ends before its turn, since the client has gone.
+    virtual void offload(std::function<void()>) = 0;
 };
 
 class HttpServer {

@@ -94,7 +94,9 @@ void LiveExchange::post(std::function<void()> f) {
 }
 
 void LiveExchange::offload(std::function<void()> f) {
-    boost::asio::post(set_->workers, [self = shared_from_this(), f = std::move(f)] { self->run(f); });
+    boost::asio::post(set_->workers, [self = shared_from_this(), f = std::move(f)] {
+        if (!self->ended_) self->run(f);
+    });
 }
 
 AnswerState LiveExchange::answer_state() const {

@@ -1,5 +1,6 @@
 // The exchange of one request on a connection. Internal: includes Boost.Asio, so that few files do. Used by Connection.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -49,7 +50,8 @@ class LiveExchange final : public Exchange, public std::enable_shared_from_this<
     const std::shared_ptr<ConnectionSet> set_;
     ParsedRequest parsed_; // keep_alive: may become false
     const std::function<void(bool)> on_end_;
-    bool streaming_ = false, ended_ = false;
+    bool streaming_ = false;
+    std::atomic<bool> ended_ = false; // or the client has gone
     std::function<void()> on_sent_, gone_;
 };
 

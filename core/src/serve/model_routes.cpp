@@ -115,7 +115,7 @@ void ModelRoutes::detokenize(const ExchangePtr& exchange) const {
                 f.refuse("tokens",
                          "token " + std::to_string(id) + ", expected 0 to " + std::to_string(model.vocab_size - 1));
         if (f.refusal()) return {};
-        return {{"prompt", model.tokenizer->decode(tokens)}};
+        return {{"prompt", model.tokenizer->decode(tokens, text::SpecialTokens::kKept)}};
     });
 }
 

@@ -91,7 +91,8 @@ class PromptReader {
                                                         std::to_string(model_.vocab_size - 1));
                 prompt.tokens.push_back(id.get<engine::TokenId>());
             }
-            if (out_.echo && model_.tokenizer) prompt.text = model_.tokenizer->decode(prompt.tokens);
+            if (out_.echo && model_.tokenizer)
+                prompt.text = model_.tokenizer->decode(prompt.tokens, text::SpecialTokens::kKept);
         } else {
             return fields_.refuse(name_, "got an element that is neither a text nor a list of token ids");
         }

@@ -12,11 +12,17 @@ Reply::Reply(const GenerationRequest& request, const ServedModel& model, std::st
       chunk_head_("{\"id\":" + json_string(id_) + ",\"object\":\"" + chunk_object + "\",\"created\":" +
                   std::to_string(created) + ",\"model\":" + json_string(request.model) + ",\"choices\":[") {}
 
-void Reply::add_event(std::string& out, const std::string& choice, const Usage& usage) const {
+const std::vector<engine::TokenLogprobs>& Reply::prompt_logprobs_of(uint32_t index,
+                                                                    const std::vector<Choice>& choices) const {
+    return choices[index - index % request_.sampling.n].prompt_logprobs;
+}
+
+void Reply::add_event(std::string& out, const std::string& choice, const Usage& usage, const std::string& more) const {
     out += "data: ";
     out += chunk_head_;
     out += choice;
     out += ']';
+    out += more;
     if (request_.continuous_usage) out += ",\"usage\":" + dumped(usage_json(usage));
     else if (request_.include_usage) out += ",\"usage\":null";
     out += "}\n\n";

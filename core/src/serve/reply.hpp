@@ -12,6 +12,10 @@
 
 namespace patchbay::serve {
 
+struct Usage {
+    uint64_t prompt_tokens = 0, completion_tokens = 0, cached_tokens = 0;
+};
+
 struct Choice { // one output; choice i is output i % n of prompt i / n
     std::vector<engine::TokenId> tokens;
     std::vector<engine::TokenLogprobs> logprobs, prompt_logprobs;
@@ -20,12 +24,9 @@ struct Choice { // one output; choice i is output i % n of prompt i / n
     engine::FinishReason finish = engine::FinishReason::kNone;
     std::string stop_reason;
     std::optional<engine::TokenId> stop_token; // the stop reason
+    Usage usage;
     bool begun = false;     // of a stream: a chunk was made of it
     size_t text_offset = 0; // of a stream: characters so far
-};
-
-struct Usage {
-    uint64_t prompt_tokens = 0, completion_tokens = 0, cached_tokens = 0;
 };
 
 class Reply {
@@ -33,16 +34,18 @@ class Reply {
     Reply(const GenerationRequest&, const ServedModel&, std::string id, int64_t created, const char* chunk_object);
     virtual ~Reply() = default;
 
-    // Appends the SSE events of a delta.
-    virtual void add_events(std::string& out, uint32_t index, Choice&, const engine::RequestOutput& delta,
-                            const Usage&) const = 0;
+    // Appends the SSE events of a delta of choices[index].
+    virtual void add_events(std::string& out, uint32_t index, std::vector<Choice>& choices,
+                            const engine::RequestOutput& delta) const = 0;
     virtual std::string whole(const std::vector<Choice>&, const Usage&) const = 0;
     std::string usage_event(const Usage&) const;
 
   protected:
     const Prompt& prompt_of(uint32_t index) const { return request_.prompts[index / request_.sampling.n]; }
-    // "data: {…"choices":[" + choice + "]…}\n\n"
-    void add_event(std::string& out, const std::string& choice, const Usage&) const;
+    // Its log-probabilities are computed for its first output.
+    const std::vector<engine::TokenLogprobs>& prompt_logprobs_of(uint32_t index, const std::vector<Choice>&) const;
+    // "data: {…"choices":[" + choice + "]" + more + "…}\n\n"; usage: of that choice
+    void add_event(std::string& out, const std::string& choice, const Usage&, const std::string& more = "") const;
     std::string ending(const Choice&) const; // "finish_reason":…,"stop_reason":…
     Json finish_of(const Choice&) const;
     Json stop_reason_of(const Choice&) const;

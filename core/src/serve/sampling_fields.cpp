@@ -103,6 +103,10 @@ void read_structures(Fields& f, std::optional<StructuredOutputs>& to) {
             out = std::move(asked);
         }
     }
+    if (f.has("guided_whitespace_pattern"))
+        f.refuse("guided_whitespace_pattern",
+                 "is not supported, expected structured_outputs.disable_any_whitespace or neither",
+                 StatusCode::kUnsupported);
     if (!out) return;
     const int forms = out->forms();
     if (forms > 1)
@@ -210,11 +214,6 @@ std::optional<Refusal> read_generation(const Json& body, const ServedModel& mode
     f.read("cache_salt", r.cache_salt);
     f.read("return_token_ids", r.return_token_ids);
     f.read("return_tokens_as_token_ids", r.tokens_as_ids);
-    bool skip_special = true;
-    f.read("skip_special_tokens", skip_special);
-    if (!skip_special)
-        f.refuse("skip_special_tokens", "false is not supported: texts leave special tokens out",
-                 StatusCode::kUnsupported);
     return f.refusal();
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -24,11 +25,18 @@ class TextRequests { // of all routes
     void handle(const ExchangePtr&, Read, const char* id_prefix);
 
   private:
+    struct Arrived { // that was admitted, and whose model is there
+        ExchangePtr exchange;
+        Read read;
+        const char* id_prefix;
+        std::shared_ptr<void> permit;
+        ModelGate::Entered entered;
+    };
     std::shared_ptr<void> admit(const ExchangePtr&); // null: it is refused, and answered so
-    void read_and_submit(const ExchangePtr&, Read, const char* id_prefix, std::shared_ptr<void> permit,
-                         ModelGate::Entered);
-    void submit(const ExchangePtr&, GenerationRequest, const char* id_prefix, std::shared_ptr<void> permit,
-                const std::shared_ptr<const Serving>&);
+    void read(const Arrived&);
+    std::optional<GenerationRequest> read_body(const Arrived&); // none: it is refused, and answered so
+    bool compile(const Arrived&, GenerationRequest&); // its grammar; false: likewise
+    void submit(const Arrived&, GenerationRequest);   // [strand]
     std::string new_id(const HttpRequest&, const char* prefix, const ServedModel&);
 
     const TextContext c_;
@@ -44,8 +52,12 @@ void TextRequests::handle(const ExchangePtr& exchange, Read read, const char* id
         const ExchangePtr live = asked.lock();
         if (!live) return;
         live->post([=, this] {
-            if (auto permit = std::exchange(*waiting, nullptr))
-                read_and_submit(live, read, id_prefix, std::move(permit), entered);
+            auto permit = std::exchange(*waiting, nullptr);
+            if (!permit) return;
+            const Arrived arrived{live, read, id_prefix, std::move(permit), entered};
+            constexpr size_t kLongBody = 32u << 10;
+            if (live->request().body.size() > kLongBody) live->offload([this, arrived] { this->read(arrived); });
+            else this->read(arrived);
         });
     });
 }
@@ -62,45 +74,54 @@ std::shared_ptr<void> TextRequests::admit(const ExchangePtr& exchange) {
     return nullptr;
 }
 
-void TextRequests::read_and_submit(const ExchangePtr& exchange, Read read, const char* id_prefix,
-                                   std::shared_ptr<void> permit, ModelGate::Entered entered) {
-    const auto work = [this, exchange, read, id_prefix, permit = std::move(permit), entered = std::move(entered)] {
-        const uint64_t begin = RealClock().now_ns();
-        auto body = parse_body(exchange->request().body);
-        if (!body) return c_.routes.refuse(exchange, body.failure());
-        ReadRequest got = read(*body, entered.serving->model);
-        c_.metrics.on_tokenized(RealClock().now_ns() - begin);
-        if (got.refusal) return c_.routes.refuse(exchange, got.refusal->failure, got.refusal->param);
-        const auto& structure = got.request.sampling.structured_outputs;
-        if (structure)
-            if (const auto compiled = c_.engine.compile_grammar(*structure); !compiled)
-                return c_.routes.refuse(exchange, refused_as(StatusCode::kInvalid, compiled).failure(),
-                                        "structured_outputs");
-        exchange->post([this, exchange, id_prefix, permit, entered, request = std::move(got.request)]() mutable {
-            submit(exchange, std::move(request), id_prefix, std::move(permit), entered.serving);
-        });
-    };
-    // What may take long is not done on a thread that serves connections.
-    constexpr size_t kLongBody = 32u << 10;
-    const std::string& text = exchange->request().body;
-    const bool slow = text.size() > kLongBody || text.find("json") != text.npos || text.find("guided_") != text.npos ||
-                      text.find("structured_outputs") != text.npos;
-    if (slow) exchange->offload(work);
-    else work();
+// What may take long is not done on a thread that serves connections.
+void TextRequests::read(const Arrived& a) {
+    auto read = read_body(a);
+    if (!read) return;
+    const auto request = std::make_shared<GenerationRequest>(*std::move(read));
+    const auto then = [this, a, request] { submit(a, std::move(*request)); };
+    if (!request->sampling.structured_outputs) return a.exchange->post(then);
+    a.exchange->offload([this, a, request, then] {
+        if (compile(a, *request)) a.exchange->post(then);
+    });
 }
 
-void TextRequests::submit(const ExchangePtr& exchange, GenerationRequest request, const char* id_prefix,
-                          std::shared_ptr<void> permit, const std::shared_ptr<const Serving>& serving) {
+std::optional<GenerationRequest> TextRequests::read_body(const Arrived& a) {
+    const uint64_t begin = RealClock().now_ns();
+    auto body = parse_body(a.exchange->request().body);
+    if (!body) {
+        c_.routes.refuse(a.exchange, body.failure());
+        return std::nullopt;
+    }
+    ReadRequest got = a.read(*body, a.entered.serving->model);
+    c_.metrics.on_tokenized(RealClock().now_ns() - begin);
+    if (!got.refusal) return std::move(got.request);
+    c_.routes.refuse(a.exchange, got.refusal->failure, got.refusal->param);
+    return std::nullopt;
+}
+
+bool TextRequests::compile(const Arrived& a, GenerationRequest& request) {
+    auto compiled = c_.engine.compile_grammar(*request.sampling.structured_outputs);
+    if (!compiled) {
+        c_.routes.refuse(a.exchange, refused_as(StatusCode::kInvalid, compiled).failure(), "structured_outputs");
+        return false;
+    }
+    request.grammar = *std::move(compiled);
+    return true;
+}
+
+void TextRequests::submit(const Arrived& a, GenerationRequest request) {
+    const ExchangePtr& exchange = a.exchange;
     const auto answered = [this, route = c_.routes.name_of(exchange->request().path)](const HttpResponse& response) {
         c_.metrics.on_answer(route, response.status);
         if (response.status == 429) c_.metrics.on_rejection("busy");
     };
     const uint32_t key = *c_.routes.keys().find(exchange->request());
     if (c_.prefix_cache_per_key) request.cache_salt = "key " + std::to_string(key) + ": " + request.cache_salt;
-    const std::shared_ptr<const ServedModel> model(serving, &serving->model);
+    const std::shared_ptr<const ServedModel> model(a.entered.serving, &a.entered.serving->model);
     std::make_shared<Generation>(Generation::Context{c_.engine, model, answered, c_.metrics}, exchange,
-                                 std::move(request), new_id(exchange->request(), id_prefix, *model),
-                                 static_cast<int64_t>(std::time(nullptr)), std::move(permit))
+                                 std::move(request), new_id(exchange->request(), a.id_prefix, *model),
+                                 static_cast<int64_t>(std::time(nullptr)), a.permit)
         ->start(key);
 }
 

@@ -45,7 +45,9 @@ class EngineThread final : public LiveEngine {
     ServiceStatus status() const override;
     bool call(const std::function<void(engine::Engine&)>& f) override;
     // As Engine::compile_grammar: ahead of the requests that ask for it, beside the steps.
-    Result<> compile_grammar(const grammar::StructuredOutputs& asked) { return engine()->compile_grammar(asked); }
+    Result<std::shared_ptr<grammar::Grammar>> compile_grammar(const grammar::StructuredOutputs& asked) {
+        return engine()->compile_grammar(asked);
+    }
     // Takes no more requests and returns when all that it has are finished.
     void drain();
     // Aborts what is unfinished and ends the loop. Streams may be read on.

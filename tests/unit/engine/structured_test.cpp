@@ -284,5 +284,25 @@ TEST(StructuredOutput, CountsWhatBecameOfItsGrammars) {
     EXPECT_EQ(h.steps.front().grammars.masks, 1u);
 }
 
+// Though others have driven it from those that are kept since it was compiled.
+TEST(StructuredOutput, IsNotCompiledAgainForARequestThatBringsItsGrammar) {
+    Harness h(speaking());
+    Request request;
+    request.prompt = {5, 6, 7};
+    request.sampling = greedy(10);
+    request.sampling.structured_outputs = StructuredOutputs{.regex = "(ab){8}"};
+    auto compiled = h.engine->compile_grammar(*request.sampling.structured_outputs);
+    ASSERT_TRUE(compiled) << compiled.error();
+    request.grammar = *std::move(compiled);
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(h.engine->compile_grammar({.regex = "b" + std::to_string(i)}));
+    std::string text;
+    request.on_output = [&](const RequestOutput& out) { text += out.text; };
+    ASSERT_TRUE(h.engine->add_request(std::move(request)));
+    h.run_all();
+    EXPECT_THAT(text, ::testing::StartsWith("abab"));
+    EXPECT_EQ(h.steps.front().grammars.compiled, 101u);
+    EXPECT_EQ(h.steps.front().grammars.cached, 0u);
+}
+
 }  // namespace
 }  // namespace patchbay::engine

@@ -105,6 +105,21 @@ TEST(StructuredOutput, NeedsATokenizer) {
     EXPECT_EQ(r.grammars.refused, 0u);
 }
 
+TEST(StructuredOutput, TakesAGrammarThatItCompiledBeforeAndNoOther) {
+    Bench b, other;
+    const auto here = b.part.compile({.regex = "a"}), there = other.part.compile({.regex = "a"});
+    ASSERT_TRUE(here && there);
+    for (int i = 0; i < 100; ++i) (void)b.part.compile({.regex = "b" + std::to_string(i)}); // those are kept now
+    StepReport before, after;
+    b.part.report_compiled(before);
+    EXPECT_EQ(*b.part.compile({.regex = "a"}, *here), *here);
+    b.part.report_compiled(after);
+    EXPECT_EQ(after.grammars.compiled, 0u);
+    const auto anew = b.part.compile({.regex = "a"}, *there); // of another vocabulary
+    ASSERT_TRUE(anew) << anew.error();
+    EXPECT_NE(*anew, *there);
+}
+
 TEST(StructuredOutput, AGrammarThatDoesNotCompileIsTheRequestsFault) {
     Bench b;
     const auto compiled = b.part.compile({.regex = "("});

@@ -20,8 +20,9 @@ std::unique_ptr<OutputText> empty_text(std::shared_ptr<const text::Tokenizer> to
     const SamplingParams& p = s.request.sampling;
     const auto prompt = std::span(s.tokens).first(s.prompt_count);
     const Keep keep = p.include_stop_str_in_output ? Keep::kIncluding : Keep::kBefore;
+    const auto special = p.skip_special_tokens ? text::SpecialTokens::kLeftOut : text::SpecialTokens::kKept;
     return std::make_unique<OutputText>(
-        OutputText{text::Detokenizer(std::move(tokenizer), prompt), StopMatcher(p.stop, keep)});
+        OutputText{text::Detokenizer(std::move(tokenizer), prompt, special), StopMatcher(p.stop, keep)});
 }
 
 // Of a sequence that goes on, what a delta may hold; it keeps its memory for the next token.

@@ -82,7 +82,7 @@ Result<Intake::Checked> Intake::check(Request& request, uint64_t now_ns) {
     PB_CHECK(check_prompt(request));
     PB_CHECK(check_room(request, now_ns));
     if (sampling.structured_outputs) {
-        PB_TRY(out.grammar, p_.structured_output.compile(*sampling.structured_outputs));
+        PB_TRY(out.grammar, p_.structured_output.compile(*sampling.structured_outputs, std::move(request.grammar)));
     }
     PB_CHECK(p_.sampler.serves(sampling));
     out.prompt_params = params_of_prompt(sampling);

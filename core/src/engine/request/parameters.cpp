@@ -174,6 +174,7 @@ std::vector<Row> end_rows() {
         {&P::stop_token_ids, {.name = "stop_token_ids"}},
         {&P::include_stop_str_in_output,
          {.name = "include_stop_str_in_output", .flag = {"--include-stop", "keep the stop text"}}},
+        {&P::skip_special_tokens, {.name = "skip_special_tokens"}},
         {&P::ignore_eos, {.name = "ignore_eos", .flag = {"--ignore-eos", "go on after the end-of-text token"}}},
     };
 }

@@ -59,6 +59,7 @@ struct SamplingParams { // names and meanings as in OpenAI's and vLLM's APIs
     std::vector<TokenId> stop_token_ids;
     bool ignore_eos = false;
     bool include_stop_str_in_output = false;
+    bool skip_special_tokens = true; // in the text; stop strings cannot match them then
     RepetitionDetection repetition_detection{}; // ends an output that repeats a pattern
     uint32_t n = 1; // outputs of one prompt, each with its own draws: of a request with a seed, seed + index
     uint32_t best_of = 0; // outputs that are made, of which the n of the highest cumulative_logprob are given; 0: n

@@ -29,8 +29,10 @@ StructuredOutput::StructuredOutput(std::shared_ptr<const text::Tokenizer> tokeni
         clock);
 }
 
-Result<std::shared_ptr<grammar::Grammar>> StructuredOutput::compile(const grammar::StructuredOutputs& wanted) {
+Result<std::shared_ptr<grammar::Grammar>> StructuredOutput::compile(const grammar::StructuredOutputs& wanted,
+                                                                    std::shared_ptr<grammar::Grammar> known) {
     if (!grammars_) return fail(StatusCode::kUnsupported, "structured_outputs need a tokenizer");
+    if (known && grammars_->made(*known)) return known;
     auto out = grammars_->get(wanted);
     if (!out) return prefixed("structured_outputs", out.failure());
     return out;

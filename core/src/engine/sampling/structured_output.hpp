@@ -17,8 +17,9 @@ class StructuredOutput final : public RowConstraint {
     StructuredOutput(std::shared_ptr<const text::Tokenizer> tokenizer, const std::vector<TokenId>& eos,
                      uint32_t vocab_size, Clock&, StepContext&);
 
-    // [any thread]
-    Result<std::shared_ptr<grammar::Grammar>> compile(const grammar::StructuredOutputs&);
+    // known: what it gave for the same before; that of another engine, or null, is compiled anew. [any thread]
+    Result<std::shared_ptr<grammar::Grammar>> compile(const grammar::StructuredOutputs&,
+                                                      std::shared_ptr<grammar::Grammar> known = nullptr);
     void add(Sequence&, std::shared_ptr<grammar::Grammar>); // its output's, from now on
     void report_compiled(StepReport&);                      // for requests since the step before
 
