@@ -19,4 +19,9 @@ inline std::string listed(const std::vector<std::string>& words, const std::stri
     return out;
 }
 
+// "1 run", "3 runs"
+inline std::string number_of(size_t count, const std::string& noun) {
+    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
 }  // namespace patchbay

@@ -28,7 +28,9 @@ bool names_tokenizer(const fs::path& path) {
 }
 
 // A relative path is meant from the file that names it, else from the current directory; a flag's only from there.
-std::string resolve_model(const std::string& given, const std::string& key, const Origin& origin, Faults& faults) {
+// said: the key as it was written, for the fault.
+std::string resolve_model(const std::string& given, const std::string& key, const std::string& said,
+                          const Origin& origin, Faults& faults) {
     std::error_code error;
     const auto fits = key == "tokenizer" ? names_tokenizer : names_model;
     fs::path path(given);
@@ -42,7 +44,7 @@ std::string resolve_model(const std::string& given, const std::string& key, cons
     const std::string what = fs::exists(path, error)
                                  ? "is not a folder, expected a Hugging Face model folder or a .gguf file"
                                  : "is not there" + looked;
-    faults.add(origin, "'" + key + "': " + printable(given) + " " + what);
+    faults.add(origin, "'" + said + "': " + printable(given) + " " + what);
     return given;
 }
 
@@ -286,15 +288,33 @@ Result<ModelSettings> model_settings(const std::map<std::string, std::string>& k
     Faults faults;
     const Node effective = model_table().read(merge(std::move(file), nested), out, faults);
     if (const Node* path = effective.find("path"); path && path->origin.kind == Origin::Kind::kFile)
-        out.path = resolve_model(out.path, "path", path->origin, faults);
+        out.path = resolve_model(out.path, "path", "path", path->origin, faults);
     if (faults.any()) return faults.failure();
     return out;
 }
 
+std::vector<KeyInfo> engine_sections() {
+    std::vector<KeyInfo> out;
+    const auto section = [&](const char* name, std::vector<KeyInfo> keys) {
+        KeyInfo& info = out.emplace_back();
+        info.name = name;
+        info.type = ValueType::kMap;
+        info.children = std::move(keys);
+    };
+    section("model", model_table().keys());
+    section("engine", engine_table().keys());
+    section("parallel", parallel_table().keys());
+    section("speculative", speculation_table().keys());
+    section("pooler_config", pooler_table().keys());
+    section("swap", swap_table().keys());
+    section("allowed_plugins", {});
+    for (const SlotInfo& slot : slots()) section(slot.kind.c_str(), {});
+    return out;
+}
+
 std::vector<std::string> engine_keys() {
-    std::vector<std::string> keys = {"model", "engine", "parallel", "speculative", "pooler_config", "swap",
-                                     "allowed_plugins"};
-    for (const SlotInfo& slot : slots()) keys.push_back(slot.kind);
+    std::vector<std::string> keys;
+    for (KeyInfo& section : engine_sections()) keys.push_back(std::move(section.name));
     return keys;
 }
 
@@ -322,7 +342,8 @@ Table<EngineConfig> engine_config_table(const host::Registry& registry) {
                  Node effective = model.read(map, out.model, faults);
                  const auto folder = [&](const char* key, std::string& value) {
                      const Node* node = effective.find(key);
-                     value = resolve_model(value, key, node->origin, faults);
+                     const char* const said = given && given->kind == NodeKind::kScalar ? "model" : key;
+                     value = resolve_model(value, key, said, node->origin, faults);
                      effective.set(key, Node::string(value, node->origin));
                  };
                  if (!out.model.path.empty()) folder("path", out.model.path);

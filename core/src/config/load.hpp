@@ -44,6 +44,7 @@ Node document_of(const EngineConfig&, const host::Registry&);
 // An experiment file holds the engine's top-level keys beside its own: these are the engine's, and the part of a tree
 // that they make up. Give engine_keys() to Table::leave() of a table that reads the rest.
 std::vector<std::string> engine_keys();
+std::vector<KeyInfo> engine_sections(); // the same, with the keys of the sections; plugins' own are left out
 Node engine_part(const Node& document);
 
 // The declared keys: for documentation, `config schema` and its tests. The registry must outlive the table.

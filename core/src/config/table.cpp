@@ -156,6 +156,10 @@ void check_unknown_keys(const Node& map, std::span<const KeyInfo> keys, std::spa
     for (const Entry& entry : map.entries) {
         if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
         std::string guess = did_you_mean(entry.key, known);
+        const auto goes_on = [&](const std::string& k) { return k.starts_with(entry.key + "_"); }; // as "ttft_ms"
+        if (const auto longer = std::ranges::find_if(known, goes_on);
+            guess.empty() && std::ranges::count_if(known, goes_on) == 1)
+            guess = " (did you mean '" + *longer + "'?)";
         if (guess.empty())
             for (const KeyInfo& section : keys)
                 for (const KeyInfo& child : section.children)

@@ -8,6 +8,7 @@
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
 #include "base/suggest.hpp"
+#include "base/words.hpp"
 #include "cli/plugin_dirs.hpp"
 #include "cli/print_error.hpp"
 #include "config/show.hpp"
@@ -57,10 +58,6 @@ Result<Checked> check_engine(const config::Document& document, const host::Regis
     PB_TRY(config::Loaded loaded, config::load_engine_config(document.root, registry));
     explain(loaded);
     return Checked{summary_of(loaded.config), {{"", std::move(loaded.effective)}}, std::move(loaded.warnings)};
-}
-
-bool is_experiment(const config::Node& root) {
-    return root.find("workload") || root.find("variants") || root.find("factors");
 }
 
 // Of the engine's keys that the file and its variants have, each once.
@@ -131,7 +128,7 @@ Result<Checked> check_experiment(const config::Document& document, const host::R
     if (!prepared_or || missing.any()) return with_missing(prepared_or ? "" : prepared_or.error());
     experiment::PreparedVariants& prepared = *prepared_or;
     Checked out;
-    out.summary = std::to_string(prepared.variants.size()) + " variants, baseline " +
+    out.summary = number_of(prepared.variants.size(), "variant") + ", baseline " +
                   config::printable(prepared.variants[prepared.baseline].name) + ", " + experiment::repeats_text(*spec);
     out.configs.push_back({"", shown_experiment(*spec, registry, explain)});
     for (experiment::PreparedVariant& e : prepared.variants) {
@@ -148,7 +145,7 @@ Result<Checked> check(const ConfigOptions& o, void (*explain)(config::Loaded&, c
     PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     const auto explain_one = [&](config::Loaded& loaded) { explain(loaded, registry); };
     PB_TRY(const config::Document document, config::load_document(o.file));
-    const auto check_it = is_experiment(document.root) ? check_experiment : check_engine;
+    const auto check_it = experiment::is_experiment(document.root) ? check_experiment : check_engine;
     PB_TRY(auto checked, check_it(document, registry, explain_one));
     for (const std::string& warning : checked.warnings) print_error("warning", warning);
     return checked;

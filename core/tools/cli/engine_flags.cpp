@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "base/printable.hpp"
+#include "base/refusals.hpp"
 #include "cli/plugin_dirs.hpp"
+#include "experiment/spec_load.hpp"
 
 namespace patchbay::cli {
 namespace {
@@ -61,7 +64,12 @@ void add_key_flags(const KeyFlags& key, std::initializer_list<std::string_view> 
 }
 
 Result<config::Loaded> load_engine(const EngineFlags& o, const host::Registry& registry) {
-    return config::load_engine_config(o.config_file, registry, o.overrides);
+    if (o.config_file.empty()) return config::load_engine_config(config::Node::map(), registry, o.overrides);
+    PB_TRY(const config::Document document, config::load_document(o.config_file));
+    if (experiment::is_experiment(document.root))
+        return invalid(printable(o.config_file) + ": this is an experiment: `patchbay run " +
+                       printable(o.config_file) + "`");
+    return config::load_engine_config(document.root, registry, o.overrides);
 }
 
 Result<config::ParallelSettings> parallel_of(const EngineFlags& o) {

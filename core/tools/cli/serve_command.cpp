@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/clock.hpp"
+#include "base/printable.hpp"
 #include "cli/admin_flags.hpp"
 #include "cli/engine_flags.hpp"
 #include "cli/flag_checks.hpp"
@@ -76,9 +77,7 @@ Result<serve::ServedModel> served(const ServeOptions& o, const serve::ModelNames
     return model;
 }
 
-Result<> run(ServeOptions& o) {
-    PB_TRY(const auto registry, registry_of(o.engine.plugin_dirs));
-    PB_TRY(auto loaded, load_engine(o.engine, registry));
+Result<> serve_engine(ServeOptions& o, const host::Registry& registry, config::Loaded loaded) {
     serve::ModelNames names = o.names;
     put_back(o.choices, loaded.config, names);
     PB_TRY(const auto clock, engine::clock_for(loaded.config, registry));
@@ -114,8 +113,14 @@ Result<> run(ServeOptions& o) {
     return {};
 }
 
+Result<> run(ServeOptions& o) {
+    PB_TRY(const auto registry, registry_of(o.engine.plugin_dirs));
+    PB_TRY(auto loaded, load_engine(o.engine, registry));
+    return in_one_line(serve_engine(o, registry, std::move(loaded)));
+}
+
 int run_to_end(ServeOptions& o) {
-    return exit_code("patchbay serve", run(o), print_error);
+    return exit_code("patchbay serve", run(o));
 }
 
 // "trace.2.json" after the second restart: what the servers before it have written stays.
@@ -189,7 +194,9 @@ void add_serve_command(Commands& commands) {
     auto o = std::make_shared<ServeOptions>();
     add_engine_flags(*app, std::shared_ptr<EngineFlags>(o, &o->engine));
     app->add_option("--host", o->server.http.host, "address to listen on")->capture_default_str();
-    app->add_option("--port", o->server.http.port, "port to listen on (0: any free one)")->capture_default_str();
+    app->add_option("--port", o->server.http.port, "port to listen on (0: any free one)")
+        ->check(within<uint32_t>(0, 65'535))
+        ->capture_default_str();
     app->add_option("--allowed-origins", o->server.http.allowed_origins,
                     "origin of pages in browsers that may use the server, such as https://example.org, or * for any; "
                     "may be given several times (default: none)")

@@ -29,12 +29,14 @@ struct Claiming {
     // Intervals and tests hold for all alternatives at once, so that they may be shown of the one that looks best.
     double level() const { return kAlpha / static_cast<double>(names.size() - 1); }
 
+    // Of shares in percentage points, as the table has it.
+    std::string shift(double value) const { return with_unit(value, info.unit == "%" ? "pp" : info.unit); }
     std::string difference(size_t v, size_t other) const {
         const Difference d = difference_between(m, q, v, other, headline, level());
         const std::string interval = std::isnan(d.low)
                                          ? ", the same in every repeat)"
                                          : ", 95 % interval " + shown(d.low) + " to " + shown(d.high) + ")";
-        return "(difference " + shown(d.value) + interval;
+        return "(difference " + shift(d.value) + interval;
     }
     // A verdict may hold at a less strict level than the interval, by what else is shown. It then stands for itself.
     bool has_proof(size_t v) const {
@@ -44,7 +46,7 @@ struct Claiming {
     std::string difference_from_base(size_t v) const {
         if (has_proof(v) || verdict(v, headline) != Verdict::kBetter) return difference(v, q.baseline);
         const Difference& d = results[v].comparison.metrics[headline];
-        return "(difference " + shown(d.value) + ", p " + shown(d.corrected) + " corrected by Holm)";
+        return "(difference " + shift(d.value) + ", p " + shown(d.corrected) + " corrected by Holm)";
     }
 
     // Why the first of the others that is not shown to be worse than `best` is not; empty: all are. At the level of the
@@ -52,9 +54,9 @@ struct Claiming {
     std::string unbeaten(size_t best, const std::vector<size_t>& others) const {
         for (const size_t other : others) {
             const Difference d = difference_between(m, q, best, other, headline);
-            const std::string named = names[other] + " with " + value(other);
+            const std::string named = names[other] + " (" + value(other) + ")";
             if (d.verdict == Verdict::kTooFewRepeats) return named + " has too few independent repeats beside it";
-            if (!is_gain(d, info.better) || !(d.p <= level())) return named + " is not shown to be worse";
+            if (!is_gain(d, info.better) || !(d.p <= level())) return named + " cannot be distinguished from it";
         }
         return "";
     }
@@ -154,7 +156,7 @@ Claim claim_of(const Measured& m, const std::vector<VariantResult>& results, con
                 " and " + c.value(others[0]) + " of " + names[others[0]] + " " + c.difference(best, others[0]);
     } else {
         claim.sentence = names[best] + " has a better " + c.info.label + " than " + c.base() + proof +
-                         "; no winner is named, as " + unbeaten;
+                         "; " + unbeaten + ", so no winner is named";
     }
     if (const std::string beside = c.beside(best); !beside.empty())
         claim.sentence += "; compared with " + c.base() + " it is also " + beside;

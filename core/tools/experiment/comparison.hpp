@@ -54,7 +54,7 @@ struct Comparison {
     uint32_t pairs = 0, repeats = 0;       // requests completed in both; repeats valid in both
     uint32_t independent = 0;              // of these: those that count
     double same_output = kNoValue;         // share of the pairs whose output tokens are equal
-    bool unchanged = false;                // every run had the very times of the baseline's
+    bool unchanged = false;                // every run had exactly the same times as the baseline's
 };
 
 struct VariantResult {

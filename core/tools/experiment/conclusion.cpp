@@ -85,6 +85,10 @@ std::vector<std::string> notices_of(const std::vector<RunSummary>& runs,
         if (!c.undeclared.empty())
             notices.push_back("variant '" + c.name +
                               "' differs from the baseline in more than it declares: " + joined(c.undeclared));
+    for (const Contestant& c : contestants)
+        if (c.same_configuration)
+            notices.push_back("variant '" + c.name +
+                              "' has the same configuration as the baseline: differences between the two are noise");
     std::vector<std::string> others;
     for (const Contestant& c : contestants)
         if (!c.same_requests) others.push_back(c.name);
@@ -130,9 +134,10 @@ std::vector<std::string> notices_about(const Measured& m, const std::vector<Vari
                           "counts once. Draw lengths or arrivals, or set simulation.step_jitter");
     }
     for (size_t v = 0; v < results.size(); ++v)
-        if (results[v].comparison.unchanged)
+        if (results[v].comparison.unchanged && !contestants[v].same_configuration)
             notices.push_back("variant '" + contestants[v].name +
-                              "' took the very times of the baseline in every run: what it declares had no effect");
+                              "' had exactly the same times as the baseline in every run: what it declares had no "
+                              "effect");
     return notices;
 }
 

@@ -16,6 +16,7 @@ struct Contestant { // the part of a variant that a conclusion depends on
     std::string name;
     std::vector<std::string> undeclared; // paths that differ from the baseline without being declared
     bool same_requests = true;           // as the baseline's, so that outputs can be compared
+    bool same_configuration = false;     // as the baseline's, in all that is in effect; false of the baseline itself
 };
 
 struct ClassResults { // of the requests of one class; exploratory, whatever the metric

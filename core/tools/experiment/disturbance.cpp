@@ -1,8 +1,10 @@
 #include "experiment/disturbance.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <string_view>
 
+#include "base/words.hpp"
 #include "experiment/conclusion.hpp"
 
 namespace patchbay::experiment {
@@ -11,6 +13,14 @@ namespace {
 constexpr std::string_view kDisturbed = "disturbed: ";
 
 std::string percent(double share) { return shown(100 * share) + " %"; }
+
+std::string short_percent(double share) { // 5 %, not 5.00 %
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g %%", 100 * share);
+    return text;
+}
+
+const char* was(size_t count) { return count == 1 ? " was " : " were "; }
 
 }  // namespace
 
@@ -43,12 +53,22 @@ std::string disturbance_notice(const Disturbance& d, const std::vector<RunSummar
         worst = std::max(worst, r.others_share);
     }
     if (repeated + disturbed == 0) return "";
-    std::string out = "other processes or the host took more than " + percent(d.limit) + " of the CPU time";
-    if (repeated > 0) out += " of " + std::to_string(repeated) + " runs, which were repeated once";
-    if (disturbed > 0)
-        out += (repeated > 0 ? std::string(", and again of ") : std::string(" of ")) + std::to_string(disturbed) +
-               " of the " + std::to_string(counted) + " runs that count (" + percent(worst) + " at most)";
-    return out + ": a quieter machine gives narrower intervals";
+    const std::string why = " (over " + short_percent(d.limit) + " of the CPU time taken by others)";
+    const std::string up_to = ", up to " + short_percent(worst);
+    std::string out;
+    if (repeated > 0) out = number_of(repeated, "run") + was(repeated) + "disturbed" + why + " and repeated; ";
+    if (repeated > 0 && disturbed == 0)
+        out += repeated > 1 ? "none of the repeats was disturbed" : "the repeat was not disturbed";
+    else if (repeated == 1 && disturbed == 1) out += "the repeat was disturbed too" + up_to;
+    else if (repeated > 0 && disturbed == repeated)
+        out += (repeated == 2 ? "both" : "all " + std::to_string(repeated)) + " repeats were disturbed too" + up_to;
+    else if (disturbed < repeated)
+        out += std::to_string(disturbed) + " of the " + std::to_string(repeated) + " repeats" + was(disturbed) +
+               "disturbed too" + up_to;
+    else
+        out += std::to_string(disturbed) + " of the " + std::to_string(counted) + " runs that count" +
+               was(disturbed) + "disturbed" + (repeated > 0 ? "" : why) + up_to;
+    return out + ". A quieter machine gives narrower intervals";
 }
 
 }  // namespace patchbay::experiment

@@ -51,6 +51,20 @@ std::string synthetic_notice(const PreparedVariants& prepared) {
            " are accepted by synthetic_acceptance_rates: their texts are not the model's";
 }
 
+std::string oracle_notice(const ExperimentSpec& spec, const PreparedVariants& prepared) {
+    std::vector<std::string> names;
+    for (size_t v = 0; v < prepared.variants.size(); ++v) {
+        const WorkloadSpec& workload = spec.variants[v].workload;
+        const config::Node* const predictor = prepared.variants[v].loaded.effective.at("scheduler.predictor");
+        const bool asks = predictor && predictor->text == "oracle";
+        if (asks && (workload.max_tokens || !workload.ignore_eos)) names.push_back(prepared.variants[v].name);
+    }
+    if (names.empty()) return "";
+    return "'predictor: oracle' of " + joined(names) +
+           " had no lengths of outputs: with 'max_tokens' or 'ignore_eos: false' in the workload the scheduler gets "
+           "none";
+}
+
 std::string window_notice(const Workloads& source, const ExperimentSpec& spec) {
     uint32_t independent = spec.repeats;
     for (const WindowPlan& w : source.shared_windows()) independent = std::min(independent, w.independent);

@@ -15,6 +15,8 @@ std::string interruption_notice(const std::vector<RunSummary>&, uint32_t repeats
 std::string simulation_notice(const PreparedVariants&);
 // Nor texts of given acceptance rates for the model's.
 std::string synthetic_notice(const PreparedVariants&);
+// Nor is a scheduler without lengths of outputs one that knows them.
+std::string oracle_notice(const ExperimentSpec&, const PreparedVariants&);
 // Repeats that share rows of a trace, or prompts of a file.
 std::string window_notice(const Workloads&, const ExperimentSpec&);
 std::string prompts_notice(const Workloads&, uint32_t repeats);

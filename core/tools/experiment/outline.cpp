@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/words.hpp"
 #include "experiment/conclusion.hpp"
 #include "experiment/counted.hpp"
 #include "experiment/repeats_table.hpp"
@@ -41,10 +42,15 @@ PlannedLoad load_of(const ExperimentSpec& spec, const Workloads& workloads, size
     return all;
 }
 
-std::string text_of(const PlannedLoad& all, double repeats) {
-    return shown(static_cast<double>(all.requests) / repeats) + " requests, " +
-           shown(static_cast<double>(all.prompt_tokens) / repeats) + " prompt tokens, at most " +
-           shown(static_cast<double>(all.output_tokens) / repeats) + " output tokens, arriving over " +
+std::string mean_text(uint64_t sum, uint32_t repeats) { // a whole number without ".0"
+    std::string out = shown(static_cast<double>(sum) / repeats);
+    if (sum % repeats == 0) out.resize(std::min(out.find('.'), out.size()));
+    return out;
+}
+
+std::string text_of(const PlannedLoad& all, uint32_t repeats) {
+    return mean_text(all.requests, repeats) + " requests, " + mean_text(all.prompt_tokens, repeats) +
+           " prompt tokens, at most " + mean_text(all.output_tokens, repeats) + " output tokens, arriving over " +
            shown(all.arrivals_s / repeats) + " s (means over the repeats)\n";
 }
 
@@ -60,10 +66,10 @@ std::string differences_of(const PreparedVariant& v) {
 }  // namespace
 
 std::string outline(const ExperimentSpec& spec, const PreparedVariants& prepared, const Workloads& workloads) {
-    std::string out = std::to_string(prepared.variants.size()) + " variants × " + repeats_text(spec) + " = " +
-                      (spec.adaptive ? "at most " : "") + std::to_string(prepared.variants.size() * spec.repeats) +
-                      " runs\n";
-    for (size_t v = 0; v < prepared.variants.size(); ++v) {
+    const size_t variants = prepared.variants.size();
+    std::string out = number_of(variants, "variant") + " × " + repeats_text(spec) + " = " +
+                      (spec.adaptive ? "at most " : "") + number_of(variants * spec.repeats, "run") + "\n";
+    for (size_t v = 0; v < variants; ++v) {
         const PreparedVariant& variant = prepared.variants[v];
         out += "  " + variant.name + ": " + (v == prepared.baseline ? "baseline" : differences_of(variant)) + "; " +
                variant.facts.device_name + (variant.facts.device_computes ? "" : ", computes nothing") + ", " +
@@ -73,7 +79,7 @@ std::string outline(const ExperimentSpec& spec, const PreparedVariants& prepared
     const bool shared = workloads.different().size() == 1;
     double arrivals_s = 0;
     PlannedLoad load;
-    for (size_t v = 0; v < prepared.variants.size(); ++v) {
+    for (size_t v = 0; v < variants; ++v) {
         if (v == 0 || !shared) {
             load = load_of(spec, workloads, v);
             out += "a run" + (shared ? "" : " of " + prepared.variants[v].name) + ": " + text_of(load, spec.repeats);

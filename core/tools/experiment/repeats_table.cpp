@@ -1,5 +1,6 @@
 #include "experiment/repeats_table.hpp"
 
+#include "base/words.hpp"
 #include "experiment/one_of_table.hpp"
 #include "experiment/shares.hpp"
 
@@ -61,7 +62,7 @@ void read_repeats(const Node& given, ExperimentSpec& spec, Faults& faults) {
 }
 
 std::string repeats_text(const ExperimentSpec& spec) {
-    const std::string max_repeats = std::to_string(spec.repeats) + " repeats";
+    const std::string max_repeats = number_of(spec.repeats, "repeat");
     return spec.adaptive ? std::to_string(spec.adaptive->first) + " to " + max_repeats : max_repeats;
 }
 

@@ -246,7 +246,9 @@ Result<Outcome> run_experiment(const ExperimentSpec& given, PreparedVariants& pr
     for (const PreparedVariant& e : prepared.variants) {
         rows.push_back({e.name, config::show_yaml(e.patch), config::show_yaml(e.loaded.effective), facts_json(e.facts),
                         plugins_json(e), e.differences, leaves_of(e.patch)});
-        contestants.push_back({e.name, {}, spec.variants[contestants.size()].same_requests});
+        const size_t v = contestants.size();
+        const bool is_baseline = v == spec.baseline;
+        contestants.push_back({e.name, {}, spec.variants[v].same_requests, !is_baseline && e.differences.empty()});
         for (const ConfigDifference& d : e.differences)
             if (!d.declared) contestants.back().undeclared.push_back(d.path);
     }
@@ -308,6 +310,7 @@ Result<Outcome> run_experiment(const ExperimentSpec& given, PreparedVariants& pr
     note(other_machine);
     note(simulation_notice(prepared));
     note(synthetic_notice(prepared));
+    note(oracle_notice(spec, prepared));
     for (const PreparedVariant& e : prepared.variants) note_all(e.loaded.warnings);
     note(window_notice(source, spec));
     note(prompts_notice(source, repeats));

@@ -278,6 +278,10 @@ Result<ExperimentSpec> load_spec(const std::filesystem::path& file) {
     return spec_from(document.root, name_of_file(file));
 }
 
+bool is_experiment(const Node& document) {
+    return document.find("workload") || document.find("variants") || document.find("factors");
+}
+
 void check_inputs(const Node& document, Faults& faults) {
     const auto check = [&](const Node* path) {
         std::error_code error;

@@ -16,6 +16,9 @@ namespace patchbay::experiment {
 Result<ExperimentSpec> load_spec(const std::filesystem::path& file);
 Result<ExperimentSpec> spec_from(const config::Node& document, const std::string& name);
 
+// By its keys; every other file is of an engine.
+bool is_experiment(const config::Node& document);
+
 // A fault for each file that it names and that is not there: found before anything is run.
 void check_inputs(const config::Node& document, config::Faults&);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "config/load.hpp"
 #include "experiment/matrix.hpp"
 #include "experiment/one_of_table.hpp"
 #include "experiment/spec_load.hpp"
@@ -16,15 +17,30 @@ constexpr std::string_view kOwnSections[] = {"workload", "warmup", "simulation"}
 
 bool is_own_section(std::string_view key) { return std::ranges::find(kOwnSections, key) != std::end(kOwnSections); }
 
-// What decides how variants are compared is the same for all.
+// The engine's sections, and those of the experiment that a variant may change.
+const std::vector<config::KeyInfo>& varying_keys() {
+    static const std::vector<config::KeyInfo> keys = [] {
+        std::vector<config::KeyInfo> out = config::engine_sections();
+        for (const config::KeyInfo& k : experiment_keys())
+            if (is_own_section(k.name)) out.push_back(k);
+        return out;
+    }();
+    return keys;
+}
+
+// What decides how variants are compared is the same for all, and what nothing reads makes no difference.
 bool may_vary(const Entry& e, Faults& faults) {
     const std::string key = e.key.substr(0, e.key.find('.'));
-    for (const config::KeyInfo& k : experiment_keys())
-        if (k.name == key && !is_own_section(key)) {
-            faults.add(e.key_origin, "'" + key + "' is shared by all variants and cannot be varied");
-            return false;
-        }
-    return true;
+    const auto is_it = [&](const config::KeyInfo& k) { return k.name == key; };
+    if (key.empty() || std::ranges::any_of(varying_keys(), is_it)) return true; // an empty one is no dotted path
+    if (std::ranges::any_of(experiment_keys(), is_it)) {
+        faults.add(e.key_origin, "'" + key + "' is shared by all variants and cannot be varied");
+        return false;
+    }
+    Node unknown = Node::map();
+    unknown.entries.push_back({key, e.key_origin, {}});
+    config::check_unknown_keys(unknown, varying_keys(), {}, faults);
+    return false;
 }
 
 // Keys whose value is one of several kinds: another kind takes the place of the one that the file has.

@@ -91,14 +91,30 @@ TEST(Disturbance, IsNotedWithWhatWasDoneAboutIt) {
     RunSummary replaced = with_share(0.4);
     replaced.superseded = true;
     EXPECT_THAT(disturbance_notice(d, {with_share(0.01), replaced}),
-                HasSubstr("of 1 runs, which were repeated once: a quieter machine"));
+                "1 run was disturbed (over 5 % of the CPU time taken by others) and repeated; the repeat was not "
+                "disturbed. A quieter machine gives narrower intervals");
+    EXPECT_THAT(disturbance_notice(d, {with_share(0.93), replaced}),
+                HasSubstr("and repeated; the repeat was disturbed too, up to 93 %. A"));
+    EXPECT_THAT(disturbance_notice(d, {with_share(0.3), replaced, with_share(0.2), replaced}),
+                HasSubstr("2 runs were disturbed (over 5 % of the CPU time taken by others) and repeated; both repeats "
+                          "were disturbed too, up to 30 %. A"));
+    const RunSummary loud = with_share(0.93);
+    EXPECT_THAT(disturbance_notice(d, {loud, replaced, loud, replaced, loud, replaced}),
+                HasSubstr("3 runs were disturbed (over 5 % of the CPU time taken by others) and repeated; all 3 "
+                          "repeats were disturbed too, up to 93 %. A"));
+    EXPECT_THAT(disturbance_notice(d, {with_share(0.01), replaced, with_share(0.02), replaced}),
+                HasSubstr("and repeated; none of the repeats was disturbed. A"));
+    EXPECT_THAT(disturbance_notice(d, {with_share(0.3), replaced, with_share(0.02), replaced}),
+                HasSubstr("and repeated; 1 of the 2 repeats was disturbed too, up to 30 %. A"));
     EXPECT_THAT(disturbance_notice(d, {with_share(0.3), replaced, with_share(0.2)}),
-                HasSubstr("repeated once, and again of 2 of the 2 runs that count (30.0 % at most)"));
+                HasSubstr("and repeated; 2 of the 2 runs that count were disturbed, up to 30 %. A"))
+        << "of one that was not repeated, too";
     RunSummary interrupted = with_share(0.5), invalid = with_share(0.6);
     interrupted.end = RunEnd::kInterrupted;
     invalid.faults = {"it crashed"};
     EXPECT_THAT(disturbance_notice(d, {with_share(0.3), with_share(0.01), interrupted, invalid}),
-                HasSubstr("of 1 of the 2 runs that count (30.0 % at most)"));
+                HasSubstr("1 of the 2 runs that count was disturbed (over 5 % of the CPU time taken by others), up to "
+                          "30 %. A"));
 }
 
 TEST(Disturbance, IsNoFaultOfTheAttemptThatDoesNotCount) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "config/document.hpp"
+#include "config/load.hpp"
 #include "config/show.hpp"
 #include "experiment/matrix.hpp"
 
@@ -270,6 +271,30 @@ TEST(Spec, RefusesVariantsThatChangeWhatIsAsked) {
     EXPECT_THAT(error_of("factors: {scheduler: [a]}\nvariants: {a: {}}\n" + kWorkload),
                 HasSubstr("'factors' and 'variants' exclude each other"));
     EXPECT_THAT(error_of("factors: {scheduler: fcfs}\n" + kWorkload), HasSubstr("expected a list of values"));
+}
+
+// What nothing reads would make no difference, and be reported as none.
+TEST(Spec, RefusesKeysOfVariantsAndFactorsThatNothingReads) {
+    const auto fault_of = [](const std::string& key) {
+        return error_of("variants: {a: {}, b: {" + key + "}}\n" + kWorkload);
+    };
+    EXPECT_EQ(fault_of("schduler: sjf"), "e.yaml:1:23: unknown key 'schduler' (did you mean 'scheduler'?)");
+    EXPECT_EQ(fault_of("kv_polcy: {plugin: lfu}"), "e.yaml:1:23: unknown key 'kv_polcy' (did you mean 'kv_policy'?)");
+    EXPECT_EQ(fault_of("kv_polcy.plugin: lfu"), "e.yaml:1:23: unknown key 'kv_polcy' (did you mean 'kv_policy'?)");
+    EXPECT_EQ(fault_of("max_num_seqs: 8"),
+              "e.yaml:1:23: unknown key 'max_num_seqs' (did you mean 'engine.max_num_seqs'?)");
+    EXPECT_EQ(fault_of("prompts: {synthetic: {tokens: 3}}"),
+              "e.yaml:1:23: unknown key 'prompts' (did you mean 'workload.prompts'?)");
+    EXPECT_EQ(fault_of("warmp.requests: 3"), "e.yaml:1:23: unknown key 'warmp' (did you mean 'warmup'?)");
+    EXPECT_EQ(fault_of("zzz: 3"), "e.yaml:1:23: unknown key 'zzz'");
+    EXPECT_EQ(error_of("factors: {schedular: [fcfs, sjf]}\n" + kWorkload),
+              "e.yaml:1:11: unknown key 'schedular' (did you mean 'scheduler'?)");
+    EXPECT_EQ(error_of("factors: {schedular.ageing: [1, 2]}\n" + kWorkload),
+              "e.yaml:1:11: unknown key 'schedular' (did you mean 'scheduler'?)");
+    EXPECT_EQ(error_of("factors: {at: [{t: 1s, swap: {scheduler: sjf}}]}\n" + kWorkload),
+              "e.yaml:1:11: unknown key 'at' (did you mean 'workload.at'?)");
+    for (const std::string& key : config::engine_keys())
+        EXPECT_TRUE(load("variants: {a: {" + key + ".x: 1}}\n" + kWorkload)) << key << " is read by the engine";
 }
 
 TEST(Spec, GivesEachVariantTheWorkloadWithItsOwnKeys) {
