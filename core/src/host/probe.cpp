@@ -97,10 +97,11 @@ ProbeReport report_of(const Ending& ending, const fs::path& library) {
         report.lines.push_back({component, check, CheckOutcome::kFailed, reason});
     };
     const bool clean = ending.how.how == ProbeEnding::How::kExited && ending.how.value == 0;
+    const bool is_slow = ending.how.how == ProbeEnding::How::kTimeout;
     if (!t.fault.empty())
         failed("", "process.verdict", t.fault);
-    else if (t.open)
-        failed(t.open->component, t.open->check, describe(ending.how));
+    else if (t.open)  // the time is that of all checks, and need not be the fault of this one
+        failed(t.open->component, t.open->check, describe(ending.how) + (is_slow ? " during this check" : ""));
     else if (!t.done)
         failed("", "process.verdict", describe(ending.how) + ", and without a verdict");
     // A sanitizer that complains at the end, a static's destructor that crashes.

@@ -52,7 +52,7 @@ std::string describe(const ProbeEnding& ending) {
         case ProbeEnding::How::kExited: return "ended the process with exit code " + value;
         case ProbeEnding::How::kSignal:
             return "ended by signal " + value + " (" + strsignal(static_cast<int>(ending.value)) + ")";
-        case ProbeEnding::How::kTimeout: return "no answer within " + value + " s: killed";
+        case ProbeEnding::How::kTimeout: return "the probe took longer than " + value + " s in all: killed";
         case ProbeEnding::How::kMemory:
             return "took more memory than the " + std::to_string(ending.value >> 20) +
                    " MiB of a probe: killed (PATCHBAY_PROBE_MEMORY_MIB sets another limit)";

@@ -63,7 +63,7 @@ Result<const ComponentManifest*> Registry::find(std::string_view kind, std::stri
         if (const std::string fault = disallowed(*plugin_of(*found)); !fault.empty()) return invalid(fault);
         if (found_.obstacles.empty() || found_.obstacles.front().before > place) return found;
         return invalid(found_.obstacles.front().reason +
-                       "; no plugin of another folder takes its place: mend it, or move it away");
+                       "; plugins in later folders are not used instead: fix or remove it");
     }
     const auto known = names(kind);
     const std::string text = "no " + std::string(kind) + " '" + printable(name) + "'";

@@ -183,7 +183,7 @@ void print_outcome(const Json& s) {
     std::cout << printable_message(swap_text(s));
     if (s.at("outcome") == "committed")
         std::cout << " (step " << s.at("step") << ", pause " << std::lround(s.at("pause_us").get<double>()) << " us)\n";
-    else std::cout << ": the engine has nothing to compute; the outcome shows when it has\n";
+    else std::cout << ": the engine is idle; the outcome is known after its next requests (`patchbay status`)\n";
 }
 
 // Of those that failed, the one that made the others fail with it.

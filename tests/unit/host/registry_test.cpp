@@ -206,8 +206,8 @@ TEST_F(RegistryTest, NothingTakesThePlaceOfAnOwnPluginThatCannotBeUsed) {
     write(library, "no library");
     const auto expect_refused = [&](const std::string& reason) {
         const std::string text = library.parent_path().string() + "/" + reason + " (run `patchbay plugin test " +
-                                 library.string() + "`); no plugin of another folder takes its place: mend it, or move "
-                                                    "it away";
+                                 library.string() +
+                                 "`); plugins in later folders are not used instead: fix or remove it";
         const Registry by_flag = must(Registry::open({folder("p")}));
         EXPECT_EQ(error_of(by_flag.find("scheduler", "fcfs")), text);
         EXPECT_EQ(error_of(by_flag.scheduler("fcfs", {}, {})), text);
