@@ -28,11 +28,11 @@ bool names_tokenizer(const fs::path& path) {
 }
 
 // A relative path is meant from the file that names it, else from the current directory; a flag's only from there.
-// said: the key as it was written, for the fault.
-std::string resolve_model(const std::string& given, const std::string& key, const std::string& said,
-                          const Origin& origin, Faults& faults) {
+// The fault names no key: `model: x` and --model x mean the key model.path.
+std::string resolve_model(const std::string& given, const std::string& key, const Origin& origin, Faults& faults) {
     std::error_code error;
-    const auto fits = key == "tokenizer" ? names_tokenizer : names_model;
+    const bool is_tokenizer = key == "tokenizer";
+    const auto fits = is_tokenizer ? names_tokenizer : names_model;
     fs::path path(given);
     std::string looked;
     if (path.is_relative() && origin.kind == Origin::Kind::kFile) {
@@ -44,7 +44,7 @@ std::string resolve_model(const std::string& given, const std::string& key, cons
     const std::string what = fs::exists(path, error)
                                  ? "is not a folder, expected a Hugging Face model folder or a .gguf file"
                                  : "is not there" + looked;
-    faults.add(origin, "'" + said + "': " + printable(given) + " " + what);
+    faults.add(origin, (is_tokenizer ? "tokenizer " : "model ") + printable(given) + " " + what);
     return given;
 }
 
@@ -288,7 +288,7 @@ Result<ModelSettings> model_settings(const std::map<std::string, std::string>& k
     Faults faults;
     const Node effective = model_table().read(merge(std::move(file), nested), out, faults);
     if (const Node* path = effective.find("path"); path && path->origin.kind == Origin::Kind::kFile)
-        out.path = resolve_model(out.path, "path", "path", path->origin, faults);
+        out.path = resolve_model(out.path, "path", path->origin, faults);
     if (faults.any()) return faults.failure();
     return out;
 }
@@ -342,8 +342,7 @@ Table<EngineConfig> engine_config_table(const host::Registry& registry) {
                  Node effective = model.read(map, out.model, faults);
                  const auto folder = [&](const char* key, std::string& value) {
                      const Node* node = effective.find(key);
-                     const char* const said = given && given->kind == NodeKind::kScalar ? "model" : key;
-                     value = resolve_model(value, key, said, node->origin, faults);
+                     value = resolve_model(value, key, node->origin, faults);
                      effective.set(key, Node::string(value, node->origin));
                  };
                  if (!out.model.path.empty()) folder("path", out.model.path);

@@ -154,10 +154,11 @@ TEST_F(Load, a_model_folder_is_looked_for_beside_the_file_then_in_the_current_di
     EXPECT_EQ(current->config.model.path, (std::filesystem::current_path() / "only-here").string());
     write("sub/c.yaml", "model: nowhere\n");
     EXPECT_EQ(load_engine_config("sub/c.yaml", registry()).error(),
-              "sub/c.yaml:1:8: 'model': nowhere is not there (looked for sub/nowhere, then in the current directory)");
+              "sub/c.yaml:1:8: model nowhere is not there (looked for sub/nowhere, then in the current directory)");
     EXPECT_EQ(fault_of("model: a.yaml\n"),
-              "a.yaml:1:8: 'model': a.yaml is not a folder, expected a Hugging Face model folder or a .gguf file");
-    EXPECT_EQ(fault_of("model: {path: /nope}\n"), "a.yaml:1:15: 'path': /nope is not there");
+              "a.yaml:1:8: model a.yaml is not a folder, expected a Hugging Face model folder or a .gguf file");
+    EXPECT_EQ(fault_of("model: {path: /nope}\n"), "a.yaml:1:15: model /nope is not there");
+    EXPECT_EQ(fault_of("model: {path: model, tokenizer: /nope}\n"), "a.yaml:1:33: tokenizer /nope is not there");
 }
 
 TEST_F(Load, an_included_files_model_is_relative_to_that_file) {
