@@ -69,7 +69,15 @@ INSTANTIATE_TEST_SUITE_P(ProposerSwap, ProposerFault, ::testing::Values("throws"
 TEST(ProposerSwap, IsRefusedWhereTheEngineHasNoRoomForDrafts) {
     Swapping s(tiny_model());
     const auto swap = s.swap(kProposer, {"ngram", {}});
-    EXPECT_THAT(swap->record().text(), HasSubstr("refused in phase find: the engine was started without one"));
+    EXPECT_THAT(swap->record().text(),
+                HasSubstr("swap proposer none→ngram: refused in phase find: the engine was started without one"));
+}
+
+TEST(ProposerSwap, ForNoneSaysHowToDoWithout) {
+    Swapping s(busy_engine());
+    EXPECT_THAT(s.swap(kProposer, {"none", {}})->record().text(),
+                HasSubstr("refused in phase find: the proposer can only be exchanged for another one while the engine "
+                          "runs, not taken out (start it again without 'proposer:', or with speculative.mode: "));
 }
 
 TEST(ProposerSwap, IsRefusedToOneThatDraftsWithAModelThatIsNotThere) {

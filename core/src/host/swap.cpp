@@ -10,8 +10,12 @@ std::string_view name_of(SwapState state) {
     return kNames[static_cast<size_t>(state)];
 }
 
+std::string SwapRecord::exchange() const {
+    return kind + " " + (from.name.empty() ? "none" : from.name) + "→" + to.name;
+}
+
 std::string SwapRecord::text() const {
-    std::string out = "swap " + kind + " " + from.name + "→" + to.name + ": " + std::string(name_of(state));
+    std::string out = "swap " + exchange() + ": " + std::string(name_of(state));
     if (!phase.empty()) out += " in phase " + phase;
     if (!reason.empty()) out += ": " + reason;
     return out;

@@ -25,6 +25,7 @@ std::shared_ptr<Swap> SwapLine::prepare(std::unique_ptr<Component> candidate, Id
     sweep();
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Swap> swap(new Swap(kind_, transaction, holder_, std::move(to)));
+    if (candidate) swap->record_.settings = candidate->settings();
     swap->candidate_ = std::move(candidate);
     swap->state_.reserve(4096);
     prepared_.push_back(swap);

@@ -6,6 +6,7 @@
 
 #include "base/result.hpp"
 #include "host/identity.hpp"
+#include "host/schema.hpp"
 
 namespace patchbay::host {
 
@@ -26,10 +27,12 @@ struct SwapRecord {
     uint64_t pause_ns = 0;       // what that took: of several boundaries, the longest
     uint64_t end_step = 0;       // in which it was committed, refused at the boundary or rolled back
     bool after_calls = false;    // rolled back after the calls of that step, which were made of the one that left
+    Settings settings;           // of the one that enters, defaults included; none: it was refused before
 
     bool settled() const { return state >= SwapState::kCommitted; }
     // Refused or rolled back. why.text: it need not say again whose call in which phase it was.
     void end(SwapState, const std::string& in_phase, const Failure& why);
+    std::string exchange() const; // "scheduler fcfs→sjf"; of an empty slot "proposer none→ngram"
     std::string text() const;    // "swap scheduler mine→mine: refused in phase load: cannot read state 'mine/1'"
 };
 

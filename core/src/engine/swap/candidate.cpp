@@ -1,5 +1,6 @@
 #include "engine/swap/candidate.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "base/refusals.hpp"
@@ -11,10 +12,25 @@
 #include "host/slot.hpp"
 
 namespace patchbay::engine {
+namespace {
+
+// Of "none", as a configuration that has no such component might say it. What was made for drafts and for records of
+// cached pages stays as long as the engine.
+std::optional<Failure> asks_to_empty(const std::string& kind, const std::string& name) {
+    if (name != "none" || (kind != "proposer" && kind != "kv_policy")) return std::nullopt;
+    std::string how = "start it again without '" + kind + ":'";
+    if (kind == "proposer") how += ", or with speculative.mode: adaptive, which drafts only where that pays";
+    return unsupported("the " + kind + " can only be exchanged for another one while the engine runs, not taken out (" +
+                       how + ")");
+}
+
+}  // namespace
 
 Constructed find_and_construct(SwapPort& port, const CandidateInputs& in, host::Identity& to) {
     const auto& [name, settings] = in.choice;
     const auto found = in.registry.find(to.kind, name);
+    if (const auto emptied = asks_to_empty(to.kind, name); emptied && !found && port.takes_swaps())
+        return {nullptr, "find", *emptied};
     if (!found) return {nullptr, "find", found.failure()};
     if (const auto taken = port.takes_swaps(); !taken) return {nullptr, "find", taken.failure()};
     const host::Manifest& plugin = *in.registry.plugin_of(**found);

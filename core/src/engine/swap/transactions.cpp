@@ -12,7 +12,7 @@
 namespace patchbay::engine {
 
 Failure failed_by(const host::SwapRecord& r) {
-    return fail(r.code, r.kind + " " + r.from.name + "→" + r.to.name + " was " + std::string(name_of(r.state)) +
+    return fail(r.code, r.exchange() + " was " + std::string(name_of(r.state)) +
                             " in phase " + r.phase + ": " + r.reason);
 }
 
