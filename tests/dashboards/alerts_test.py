@@ -53,6 +53,7 @@ class Stand:
         # 64 pages of 16 tokens for up to 24 requests of 400 tokens
         self.overloaded = self.serve("overloaded", *model, "--num-blocks", "64", "--max-requests", "24")
         self.faulty = self.serve("faulty", "--config", str(self.faulty_engine(source)), *plugins)
+        self.restarted = self.serve("restarted", "--supervise", *model, *plugins, "--num-blocks", "512")
         self.gone = self.serve("gone", *model, "--num-blocks", "64")
 
     def faulty_engine(self, source: Path) -> Path:
@@ -76,13 +77,19 @@ class Stand:
         # on probation: no request was under way just then, so its first plan, which fails it, is still to come
         assert "rolled back" in done.stderr or "on probation" in done.stdout, done
 
+    def end_a_server(self) -> None:
+        done = subprocess.run([self.patchbay, "swap", "scheduler", "faulty", "fault=crashes", "blocks=512",
+                               "--admin", str(self.folder / "restarted.sock")], capture_output=True, text=True, check=False)
+        assert "has ended by a fault" in done.stderr, done
+
 
 def expected(stand: Stand) -> dict[str, str]:
     """Where each alert must fire."""
     return {"PatchbayDown": stand.gone, "PatchbayQueueWaits": stand.faulty, "PatchbayPagesFull": stand.overloaded,
             "PatchbayPreempts": stand.overloaded, "PatchbayFirstTokensLate": stand.faulty,
             "PatchbayTurnsAway": stand.overloaded, "PatchbayOutputTokensLate": stand.faulty,
-            "PatchbayPluginFaults": stand.faulty, "PatchbaySwapRolledBack": stand.healthy}
+            "PatchbayPluginFaults": stand.faulty, "PatchbaySwapRolledBack": stand.healthy,
+            "PatchbayRestarted": stand.restarted}
 
 
 def rules_of(prometheus: str) -> dict[str, dict]:
@@ -146,7 +153,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="pb-"))
     try:
         stand = Stand(patchbay, source, build, folder, running)
-        urls = [stand.healthy, stand.overloaded, stand.faulty, stand.gone]
+        urls = [stand.healthy, stand.overloaded, stand.faulty, stand.restarted, stand.gone]
         prometheus = start_prometheus(running, source, folder, urls, without_waiting)
         rules, where = rules_of(prometheus), expected(stand)
         assert set(rules) == set(where), "an alert that this test does not bring about"
@@ -162,7 +169,8 @@ def main() -> None:
                    # one at a time, of 1.2 s or more: the last of them waits for 20 s
                    Clients(stand.faulty, 16, max_tokens=20, ignore_eos=True, **prompt)]
         stand.fail_a_swap()
-        running.all[3].kill()
+        stand.end_a_server()
+        running.all[4].kill()
         missing = wait_for_firing(prometheus, where)
         assert not missing, f"did not fire: {missing}"
         check_pending_before_firing(prometheus, where, rules)

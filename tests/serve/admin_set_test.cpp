@@ -40,6 +40,34 @@ TEST(AdminSet, OfHotParametersUnderLoadChangesNoTokenOfAnyStream) {
     EXPECT_EQ(slot(engine.status(), "scheduler")["generation"], 1) << "the component stays";
 }
 
+// What a slot's component was configured with is shown at once, and goes and comes with it.
+TEST(AdminSet, ParametersOfASlotAreShownInTheStatus) {
+    config::EngineConfig config = Running::demo_model();
+    config.scheduler = {"sjf", {{"ageing", "3"}}};
+    config.swap.probation_steps = 1000;
+    const Controlled engine(config);
+    const auto ageing = [&] { return slot(engine.status(), "scheduler")["params"].value("ageing", "none"); };
+    EXPECT_EQ(ageing(), "3");
+    EXPECT_EQ(slot(engine.status(), "sampler")["params"], Json::object());
+    EXPECT_EQ(engine.ask("POST", "/set", R"({"kind": "scheduler", "params": {"ageing": 55}})").status, 200u);
+    EXPECT_EQ(ageing(), "55");
+    const Json faulty{{"kind", "scheduler"},
+                      {"plugin", "faulty"},
+                      {"params", {{"fault", "throws"}, {"at", 4}, {"blocks", 2048}}}};
+    EXPECT_EQ(engine.swap(faulty).status, 202u);
+    const Json params = slot(engine.status(), "scheduler")["params"];
+    EXPECT_EQ(params["fault"], "throws");
+    EXPECT_EQ(params["at"], "4");
+    engine.server.complete(greedy("Once upon a time", 20)); // in which it fails, and is rolled back
+    engine.server.pages_in_use_when_idle();
+    EXPECT_EQ(slot(engine.status(), "scheduler")["plugin"], "sjf");
+    EXPECT_EQ(ageing(), "55");
+    const Json other{{"kind", "scheduler"}, {"plugin", "sjf"}};
+    EXPECT_EQ(engine.swap(other).status, 202u);
+    EXPECT_NE(ageing(), "55") << "defaults are shown, too";
+    EXPECT_NE(ageing(), "none");
+}
+
 // All of it at once: 64 streams, one client that swaps again and again, and one that sets. PATCHBAY_SWAPS_AND_SETTINGS:
 // how often each; 1,000 times in the nightly tier.
 TEST(AdminSwap, BesideAsManySettingsLosesAndDoublesNothing) {

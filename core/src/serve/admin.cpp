@@ -19,6 +19,10 @@ HttpOptions http_options(const AdminAddress& address) {
     out.threads = 1;
     out.max_connections = 64;
     out.max_body_bytes = 64u << 10;
+    out.if_lost = [](const HttpRequest& request) {
+        return "the server has ended by a fault while it " + work_of(request.path, request.body) +
+               ": its log says why, and so does `patchbay status` where it is supervised";
+    };
     out.keep_alive_seconds = out.read_seconds = out.write_seconds = 5; // which bound how long stop() waits for a client
     return out;
 }
@@ -56,7 +60,8 @@ Result<std::unique_ptr<Admin>> Admin::start(AdminOptions options, Controlled con
 
 Admin::Admin(AdminOptions options, Controlled controlled, host::Registry registry)
     : options_(std::move(options)), controlled_(std::move(controlled)),
-      routes_(keys_of(options_.address), controlled_.metrics),
+      routes_(keys_of(options_.address), controlled_.metrics,
+              "no valid admin token, expected 'Authorization: Bearer TOKEN', with the token of --admin-token-file"),
       swaps_(controlled_.engine, controlled_.journal, options_.ledger, controlled_.replacement),
       registry_(std::make_shared<const host::Registry>(std::move(registry))) {
     routes_.add(routes());
@@ -103,12 +108,15 @@ void Admin::status(const std::shared_ptr<Exchange>& exchange) {
     JournalState journal = controlled_.journal.state();
     std::vector<PendingSwap> pending = swaps_.pending(journal.step);
     const StatusInputs inputs{controlled_, options_.requested, controlled_.engine.status(), std::move(journal),
-                              std::move(pending), new_builds_.unused(controlled_.journal.state())};
+                              std::move(pending), new_builds_.unused(controlled_.journal.state()),
+                              options_.ledger ? options_.ledger->culprits() : std::vector<Culprit>{}};
     routes_.answer(exchange, {200, dumped(status_json(inputs))});
 }
 
 void Admin::plugins(const std::shared_ptr<Exchange>& exchange) {
-    exchange->offload([this, exchange] { routes_.answer(exchange, {200, dumped(plugins_json(*registry()))}); });
+    exchange->offload([this, exchange] {
+        routes_.answer(exchange, {200, dumped(plugins_json(*registry(), options_.ledger.get()))});
+    });
 }
 
 void Admin::swap(const std::shared_ptr<Exchange>& exchange) {
@@ -133,6 +141,13 @@ void Admin::note(const char* verb, const ReadSwap& order) const {
     if (controlled_.on_change) controlled_.on_change(order_text(verb, std::string(name_of(order.slot)), order.choice));
 }
 
+// For /status and for the supervisor. The settings of a model are those of its checkpoint. [the engine's thread]
+void Admin::keep(engine::SwapSlot which, const host::Settings& settings) const {
+    const SlotStatus now = controlled_.journal.set(name_of(which), settings);
+    if (options_.ledger && which != engine::SwapSlot::kModel)
+        options_.ledger->set(now.identity.kind, {now.identity.name, settings}, now.on_probation);
+}
+
 // Waits for the step under way to end.
 void Admin::set(const std::shared_ptr<Exchange>& exchange) {
     const auto body = parse_body(exchange->request().body);
@@ -145,6 +160,7 @@ void Admin::set(const std::shared_ptr<Exchange>& exchange) {
         const bool called = controlled_.engine.call([&](engine::Engine& engine) {
             done = engine.control().configure(wanted.slot, wanted.choice.settings);
             settings = engine.control().settings(wanted.slot);
+            if (done) keep(wanted.slot, settings);
         });
         if (!called) return routes_.refuse(exchange, fail(StatusCode::kUnavailable, "the engine has stopped"));
         if (!done) return routes_.refuse(exchange, done.failure());

@@ -70,6 +70,7 @@ class Admin {
     void on_file(const std::filesystem::path&); // that has appeared in one of them
     void adopt(const NewBuild&);
     void note(const char* verb, const ReadSwap&) const; // for controlled_.on_change
+    void keep(engine::SwapSlot, const host::Settings&) const;
 
     const AdminOptions options_;
     const Controlled controlled_;

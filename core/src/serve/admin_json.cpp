@@ -32,7 +32,8 @@ Json slot_json(const SlotStatus& slot, const engine::EngineFacts& facts) {
             {"sha256", slot.identity.sha256},
             {"library", slot.identity.path},
             {"generation", slot.generation},
-            {"on_probation", slot.on_probation}};
+            {"on_probation", slot.on_probation},
+            {"params", slot.params}};
 }
 
 Json pages_json(const engine::EngineFacts& facts, const engine::StepReport& last, bool stepped) {
@@ -124,6 +125,20 @@ Json swaps_json(const std::vector<host::SwapRecord>& together) {
             {"swaps", std::move(swaps)}};
 }
 
+// The latest first, as swaps.
+Json restarts_json(const std::vector<Culprit>& culprits) {
+    Json out = Json::array();
+    for (auto c = culprits.rbegin(); c != culprits.rend(); ++c)
+        out.push_back({{"time", c->time},
+                       {"kind", c->kind},
+                       {"plugin", c->name},
+                       {"sha256", c->sha256},
+                       {"call", text_or_null(c->call)},
+                       {"reason", c->reason},
+                       {"next", c->predecessor}});
+    return out;
+}
+
 Json status_json(const StatusInputs& in) {
     const Controlled& c = in.controlled;
     const engine::StepReport& last = in.service.last;
@@ -167,12 +182,18 @@ Json status_json(const StatusInputs& in) {
             {"pages", pages_json(shown.facts, last, stepped)},
             {"new_builds", std::move(builds)},
             {"steps", in.service.steps},
-            {"swaps", {{"pending", std::move(pending)}, {"last", std::move(ended)}}}};
+            {"swaps", {{"pending", std::move(pending)}, {"last", std::move(ended)}}},
+            {"restarts", restarts_json(in.culprits)}};
 }
 
-Json plugins_json(const host::Registry& registry) {
+Json plugins_json(const host::Registry& registry, const SlotLedger* ledger) {
     Json list = Json::array();
-    for (const host::ListedComponent& l : host::list_components(registry))
+    for (host::ListedComponent& l : host::list_components(registry)) {
+        const Culprit* const culprit = ledger ? ledger->culprit(l.plugin->sha256) : nullptr;
+        if (culprit && l.state == host::Usability::kUsable) {
+            l.state = host::Usability::kRefused;
+            l.fault = "its library has ended this server before: " + culprit->text();
+        }
         list.push_back({{"kind", l.component->kind},
                         {"name", l.component->name},
                         {"version", l.component->version},
@@ -181,6 +202,7 @@ Json plugins_json(const host::Registry& registry) {
                         {"sha256", l.plugin->sha256},
                         {"state", name_of(l.state)},
                         {"reason", text_or_null(l.fault)}});
+    }
     return {{"plugins", std::move(list)}, {"left_out", registry.remarks()}};
 }
 

@@ -73,6 +73,21 @@ ReadSwaps read_swaps(const Json& body) {
     return out;
 }
 
+std::string work_of(const std::string& path, const std::string& body) {
+    const auto json = parse_body(body);
+    const bool swaps = path == "/swap";
+    if (!json || (!swaps && path != "/set")) return "answered " + printable(path);
+    ReadSwaps wanted;
+    if (swaps) wanted = read_swaps(*json);
+    else wanted.swaps.push_back(read_set(*json));
+    std::string out = swaps ? "exchanged" : "set parameters of the";
+    for (const ReadSwap& part : wanted.swaps) {
+        out += (&part == &wanted.swaps.front() ? " " : " and ") + std::string(name_of(part.slot));
+        if (swaps) out += " '" + printable(part.choice.plugin) + "'";
+    }
+    return out;
+}
+
 ReadSwap read_set(const Json& body) { return read_slot(body, {"kind", "params"}); }
 
 }  // namespace patchbay::serve

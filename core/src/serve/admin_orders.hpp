@@ -22,4 +22,7 @@ struct ReadSwaps {
 ReadSwaps read_swaps(const Json& body);
 ReadSwap read_set(const Json& body);  // {"kind", "params"}: choice.plugin stays empty
 
+// What the server does for a request, for a sentence: "exchanged scheduler 'sjf'".
+std::string work_of(const std::string& path, const std::string& body);
+
 }  // namespace patchbay::serve

@@ -2,13 +2,28 @@
 
 #include <utility>
 
+#include "engine/swap/swap_slot.hpp"
+
 namespace patchbay::serve {
 
 EngineObservers::EngineObservers(EngineObserverOptions options, metrics::Metrics& metrics,
                                  const engine::EngineFacts& facts, const std::string& served_name)
-    : options_(std::move(options)), all_metrics_(metrics), journal_(facts.plugins), tenant_tokens_(metrics) {
+    : options_(std::move(options)), all_metrics_(metrics), journal_(facts.plugins, options_.configuration),
+      tenant_tokens_(metrics) {
     watch(facts, served_name);
-    if (options_.ledger) options_.ledger->first(facts.plugins);
+    if (!options_.ledger) return;
+    options_.ledger->first(facts.plugins);
+    count_restarts(facts.plugins);
+}
+
+// From 0 on: of a series that begins at 1 no rate sees the first.
+void EngineObservers::count_restarts(const std::vector<host::Identity>& slots) {
+    const auto restarts = [&](const std::string& kind) -> prometheus::Counter& {
+        return all_metrics_.counter("patchbay_restarts_total", {{"kind", kind}});
+    };
+    for (const host::Identity& slot : slots)
+        if (engine::swap_slot(slot.kind)) restarts(slot.kind);
+    for (const Culprit& culprit : options_.ledger->culprits()) restarts(culprit.kind).Increment();
 }
 
 void EngineObservers::watch(const engine::EngineFacts& facts, const std::string& served_name) {

@@ -18,6 +18,7 @@ struct EngineObserverOptions {
     std::string version;               // of Patchbay, which the metrics show
     bool vllm_metrics = false;         // beside Patchbay's own
     std::shared_ptr<SlotLedger> ledger{}; // null: there is no supervisor
+    config::EngineConfig configuration{}; // EngineControl::configuration(), for the parameters of what is in slots
 };
 
 class EngineObservers final : public engine::StepObserver { // on the engine's thread, once that runs
@@ -36,6 +37,8 @@ class EngineObservers final : public engine::StepObserver { // on the engine's t
     SlotJournal& journal() { return journal_; } // [any thread]
 
   private:
+    void count_restarts(const std::vector<host::Identity>& slots);
+
     const EngineObserverOptions options_;
     metrics::Metrics& all_metrics_;
     SlotJournal journal_;

@@ -100,6 +100,7 @@ void Connection::begin_exchange(ParsedRequest request) {
         std::shared_ptr<Sender>(shared_from_this(), &sender_), set_, std::move(request),
         [this](bool keep_alive) { end_exchange(keep_alive); });
     exchange_ = exchange;
+    if (set_->options.if_lost) answer_.say(set_->options.if_lost(exchange->request()));
     note_answer();
     if (auto preflight = cors_preflight(set_->options.allowed_origins, exchange->request()))
         return exchange->respond(*std::move(preflight));

@@ -31,6 +31,9 @@ struct HttpOptions {
     std::function<bool(const HttpRequest&)> takes;
     // Of what is answered without a handler: connections, too_large, malformed. [any thread] May be empty.
     std::function<void(const char* reason)> on_rejection;
+    // What a client gets to read where a fault ends the process before any of the answer was sent. [strand]
+    // Empty: the usual words.
+    std::function<std::string(const HttpRequest&)> if_lost;
 };
 
 // One request and its answer. All functions: any thread, unless it says otherwise; the callbacks come on the

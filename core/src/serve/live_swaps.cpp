@@ -105,7 +105,7 @@ Result<> LiveSwaps::note(const SwapOrder& order, bool new_engine) {
         digests.push_back(p.slot == engine::SwapSlot::kModel ? p.choice.plugin
                           : found                            ? order.registry->plugin_of(**found)->sha256
                                                              : "");
-        if (ledger_->has_crashed(digests.back()))
+        if (ledger_->culprit(digests.back()))
             return fail(StatusCode::kInvalid, std::string(name_of(p.slot)) + " '" + p.choice.plugin + "' (" +
                                                   digests.back() + ") has ended this server before, and is refused");
     }

@@ -1,5 +1,6 @@
 #include "serve/loop_control.hpp"
 
+#include "engine/engine_control.hpp"
 #include "serve/served_model.hpp"
 
 namespace patchbay::serve {
@@ -23,7 +24,8 @@ Result<std::unique_ptr<LoopControl>> LoopControl::start(LoopControlOptions optio
 }
 
 LoopControl::LoopControl(engine::Engine& engine, metrics::Metrics& metrics)
-    : observed_(engine), engine_(engine), journal_(engine.facts().plugins), metrics_(metrics) {
+    : observed_(engine), engine_(engine), journal_(engine.facts().plugins, engine.control().configuration()),
+      metrics_(metrics) {
     observed_.observe(*this);
 }
 

@@ -2,6 +2,7 @@
 // that just stops. What a signal's handler reads and sends lies in a fixed table, without memory of the heap or locks.
 #pragma once
 #include <cstddef>
+#include <string>
 
 namespace patchbay::serve {
 
@@ -19,9 +20,12 @@ class LostAnswer { // of one connection
     LostAnswer(const LostAnswer&) = delete;
     LostAnswer& operator=(const LostAnswer&) = delete;
     void set(AnswerState);
+    // What is said in place of the usual words, where no part of the answer was sent; while none is due.
+    void say(const std::string& message);
 
   private:
     size_t entry_; // kEntries: the table was full
+    std::string own_; // as it is sent; empty: the usual words
 };
 
 // From a signal's handler, or at exit: sends each its error, once what is being sent is whole, for which it waits a

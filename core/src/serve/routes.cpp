@@ -75,7 +75,7 @@ void Routes::handle(const std::shared_ptr<Exchange>& exchange) const {
 void Routes::refuse_without_key(const std::shared_ptr<Exchange>& exchange) const {
     metrics_.on_rejection("unauthorised");
     HttpResponse reply =
-        error_reply(fail(StatusCode::kInvalid, "no valid API key, expected 'Authorization: Bearer KEY'"));
+        error_reply(fail(StatusCode::kInvalid, refusal_));
     reply.status = 401;
     reply.headers.emplace_back("WWW-Authenticate", "Bearer");
     answer(exchange, std::move(reply));

@@ -32,7 +32,10 @@ struct Route {
 
 class Routes { // [any thread]
   public:
-    Routes(std::vector<std::string> keys, ServeMetrics& metrics) : keys_(std::move(keys)), metrics_(metrics) {}
+    // refusal: what a request without a key gets to read.
+    Routes(std::vector<std::string> keys, ServeMetrics& metrics,
+           std::string refusal = "no valid API key, expected 'Authorization: Bearer KEY'")
+        : keys_(std::move(keys)), metrics_(metrics), refusal_(std::move(refusal)) {}
 
     void add(std::vector<Route>); // before the first request
 
@@ -58,6 +61,7 @@ class Routes { // [any thread]
     std::vector<Route> all_;
     const ApiKeys keys_;
     ServeMetrics& metrics_;
+    const std::string refusal_;
 };
 
 }  // namespace patchbay::serve

@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "base/crash_report.hpp"
+#include "engine/engine_control.hpp"
 #include "serve/client_routes.hpp"
 #include "serve/lost_answers.hpp"
 #include "serve/operator_routes.hpp"
@@ -74,8 +75,8 @@ Server::Server(const ServerOptions& options, std::unique_ptr<engine::Engine> eng
     : options_(options), gate_({std::move(model), engine->facts()}), metrics_(metrics),
       routes_(options.api_keys, metrics_),
       admission_(options.max_requests, options.key_limits, [] { return RealClock().now_ns(); }),
-      observers_({options.version, options.vllm_metrics, options.ledger}, metrics, engine->facts(),
-                 gate_.serving()->model.names.front()) {
+      observers_({options.version, options.vllm_metrics, options.ledger, engine->control().configuration()}, metrics,
+                 engine->facts(), gate_.serving()->model.names.front()) {
     service::EngineThreadOptions thread;
     thread.on_request = [this](engine::RequestId id, const engine::Request& r) { observers_.on_request(id, r); };
     thread.on_output = [this](const engine::RequestOutput& out) { observers_.on_output(out); };

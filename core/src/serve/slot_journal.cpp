@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "config/slots.hpp"
+
 namespace patchbay::serve {
 
 const SlotStatus* JournalState::slot(std::string_view kind) const {
@@ -10,9 +12,24 @@ const SlotStatus* JournalState::slot(std::string_view kind) const {
     return nullptr;
 }
 
-SlotJournal::SlotJournal(const std::vector<host::Identity>& at_first) : generations_(at_first.size(), 1) {
-    for (const host::Identity& identity : at_first) state_.slots.push_back({.identity = identity});
+SlotJournal::SlotJournal(const std::vector<host::Identity>& at_first, const config::EngineConfig& made_of)
+    : generations_(at_first.size(), 1) {
+    for (const host::Identity& identity : at_first) {
+        const config::SlotInfo* const slot = config::find_slot(identity.kind);
+        const config::PluginChoice* const choice = slot ? slot->of(made_of) : nullptr;
+        state_.slots.push_back({.identity = identity, .params = choice ? choice->settings : host::Settings{}});
+    }
     replaced_ = state_.slots;
+}
+
+SlotStatus SlotJournal::set(std::string_view kind, const host::Settings& params) {
+    const std::lock_guard lock(mutex_);
+    for (SlotStatus& slot : state_.slots) {
+        if (slot.identity.kind != kind) continue;
+        slot.params = params;
+        return slot;
+    }
+    return {};
 }
 
 void SlotJournal::on_step(const engine::StepReport& report) {
@@ -31,7 +48,7 @@ void SlotJournal::note(const host::SwapRecord& r) {
         SlotStatus& slot = state_.slots[i];
         if (slot.identity.kind != r.kind) continue;
         if (r.state == host::SwapState::kOnProbation) {
-            replaced_[i] = std::exchange(slot, {r.to, ++generations_[i], true, r.step, r.from.name});
+            replaced_[i] = std::exchange(slot, {r.to, ++generations_[i], true, r.step, r.from.name, r.settings});
         } else if (r.state == host::SwapState::kRolledBack) {
             slot = replaced_[i];
         } else if (r.state == host::SwapState::kCommitted) {

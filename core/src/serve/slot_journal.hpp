@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/engine_config.hpp"
 #include "engine/step_report.hpp"
 #include "host/registry.hpp"
 
@@ -20,6 +21,7 @@ struct SlotStatus {
     bool on_probation = false;
     uint64_t since_step = 0; // 0: from the start
     std::string predecessor; // while it is on probation: the one that it would give way to
+    host::Settings params{}; // of what is in it, defaults included
 };
 
 struct JournalState { // after the latest step
@@ -36,8 +38,11 @@ class SlotJournal {
   public:
     static constexpr size_t kMaxSwaps = 16; // that are kept
 
-    explicit SlotJournal(const std::vector<host::Identity>& at_first);
+    SlotJournal(const std::vector<host::Identity>& at_first, const config::EngineConfig& made_of);
     void on_step(const engine::StepReport&); // by the thread that steps
+
+    // Hot parameters of what is in a slot were changed: all that it has now. Its state, by the thread that steps.
+    SlotStatus set(std::string_view kind, const host::Settings& params);
 
     // ---- any thread ----
     JournalState state() const;

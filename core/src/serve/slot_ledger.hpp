@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,22 +14,35 @@
 
 namespace patchbay::serve {
 
+struct Culprit { // what has ended a server
+    std::string kind, name, sha256;
+    std::string call, reason; // "plan", "SIGABRT (abort) in step 3"
+    std::string predecessor;  // which took the slot in the next server; empty: there is none that has not crashed
+    std::string time;         // when, as utc_now()
+
+    std::string text() const; // "scheduler 'faulty': plan: SIGABRT (abort) in step 3"
+};
+
 class SlotLedger { // of the server [any thread]
   public:
-    // fd: to the supervisor, and open as long as this; crashed: digests of libraries that have ended a server before.
-    SlotLedger(int fd, std::set<std::string> crashed) : fd_(fd), crashed_(std::move(crashed)) {}
+    // fd: to the supervisor, and open as long as this; culprits: of the servers before it.
+    SlotLedger(int fd, std::vector<Culprit> culprits) : fd_(fd), culprits_(std::move(culprits)) {}
 
     void first(const std::vector<host::Identity>&);
     // Before the swap. new_engine: it is a model that only a new engine can run.
     void begin(std::string_view kind, const config::PluginChoice&, const std::string& sha256, bool new_engine = false);
     void settled(const host::SwapRecord&);
-    bool has_crashed(const std::string& sha256) const { return crashed_.contains(sha256); }
+    // Hot parameters of the component in a slot were changed: `now` has all of its settings.
+    void set(std::string_view kind, const config::PluginChoice& now, bool on_probation);
+
+    const std::vector<Culprit>& culprits() const { return culprits_; } // the first one first
+    const Culprit* culprit(const std::string& sha256) const;           // null: it has ended none
 
   private:
     void write(const std::string& line);
 
     const int fd_;
-    const std::set<std::string> crashed_;
+    const std::vector<Culprit> culprits_;
     std::mutex mutex_;
 };
 
@@ -42,18 +54,13 @@ class SlotHistory { // of the supervisor
     };
     using Choices = std::map<std::string, Choice>; // by kind
 
-    struct Culprit {
-        std::string kind, name, sha256;
-        std::string predecessor; // empty: there is none that has not crashed
-    };
-
     void begin_process(); // the slots are as choices() says
     void read(std::string_view line);
     // Of the message with which the process ended: "patchbay: scheduler 'faulty': plan: SIGABRT (abort) in step 3". Its
     // predecessor takes the slot. None: no plugin of a slot was in a call.
     std::optional<Culprit> blame(std::string_view message);
     Choices choices() const; // that differ from the configuration
-    const std::set<std::string>& crashed() const { return crashed_; }
+    const std::vector<Culprit>& culprits() const { return culprits_; } // of all blame() so far
 
   private:
     struct Occupant {
@@ -65,8 +72,10 @@ class SlotHistory { // of the supervisor
         std::vector<Occupant> pending; // in the order of their swaps
     };
 
+    static Occupant* find(Slot&, const std::string& name, bool on_probation); // null: there is none
+
     std::map<std::string, Slot> slots_;
-    std::set<std::string> crashed_;
+    std::vector<Culprit> culprits_;
 };
 
 }  // namespace patchbay::serve

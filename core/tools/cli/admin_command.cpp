@@ -58,11 +58,12 @@ std::string reason_of(const Json& swap) {
 }
 
 void print_slots(const Json& slots) {
-    Rows rows = {{"SLOT", "PLUGIN", "VERSION", "DIGEST", "GENERATION"}};
+    Rows rows = {{"SLOT", "PLUGIN", "VERSION", "DIGEST", "GENERATION", "PARAMETERS"}};
     for (const Json& s : slots)
         rows.push_back({text_of(s.at("kind")), text_of(s.at("plugin")), text_of(s.at("version")),
                         text_of(s.at("sha256")).substr(0, kHashDigits),
-                        text_of(s.at("generation")) + (s.at("on_probation").get<bool>() ? ", on probation" : "")});
+                        text_of(s.at("generation")) + (s.at("on_probation").get<bool>() ? ", on probation" : ""),
+                        s.at("params").empty() ? "-" : params_text(s.at("params"))});
     std::cout << '\n';
     print_table(rows);
 }
@@ -96,6 +97,18 @@ void print_swaps(const Json& swaps) {
     print_table(rows);
 }
 
+void print_restarts(const Json& restarts) {
+    if (restarts.empty()) return;
+    Rows rows = {{"RESTART", "SLOT", "PLUGIN", "DIGEST", "CALL", "REASON", "NEXT"}};
+    for (const Json& r : restarts)
+        rows.push_back({text_of(r.at("time")), text_of(r.at("kind")), text_of(r.at("plugin")),
+                        text_of(r.at("sha256")).substr(0, kHashDigits),
+                        r.at("call").is_null() ? "-" : text_of(r.at("call")), text_of(r.at("reason")),
+                        text_of(r.at("next"))});
+    std::cout << '\n';
+    print_table(rows);
+}
+
 void print_status(const Json& s) {
     const Json &queues = s.at("queues"), &pages = s.at("pages");
     const std::string reason = text_of(s.at("reason"));
@@ -110,11 +123,13 @@ void print_status(const Json& s) {
     print_slots(s.at("slots"));
     print_configuration(s.at("configuration"));
     print_swaps(s.at("swaps"));
+    print_restarts(s.at("restarts"));
 }
 
 // "swap scheduler fcfs→sjf: refused in phase load: cannot read state 'fcfs/1'"
 std::string swap_text(const Json& s) {
-    std::string out = "swap " + text_of(s.at("kind")) + " " + text_of(s.at("from").at("plugin")) + "→" +
+    const std::string from = text_of(s.at("from").at("plugin"));
+    std::string out = "swap " + text_of(s.at("kind")) + " " + (from.empty() ? "none" : from) + "→" +
                       text_of(s.at("to").at("plugin")) + ": " + text_of(s.at("outcome"));
     if (!s.at("phase").is_null()) out += " " + reason_of(s);
     return out;

@@ -179,8 +179,16 @@ std::string place_of(const top::Component& c, const metrics::Scrape& scrape) {
     return "was in the slot";
 }
 
-// What a running engine says of one component: time in its calls, faults by reason, and the swaps of its slot. The
-// failure: the engine cannot be reached, or has not had a component of that name since it began.
+// With which it is in its slot; empty: it has none, or is in no slot.
+std::string parameters_of(const top::Component& c, const serve::Json& status) {
+    if (!status.is_object()) return {};
+    for (const serve::Json& slot : status.value("slots", serve::Json::array()))
+        if (slot.at("kind") == c.kind && slot.at("plugin") == c.plugin) return params_text(slot.at("params"));
+    return {};
+}
+
+// What a running engine says of one component: parameters, time in its calls, faults by reason, and the swaps of its
+// slot. The failure: the engine cannot be reached, or has not had a component of that name since it began.
 Result<> print_live_component(const serve::AdminAddress& address, const std::string& name) {
     PB_TRY(top::Sample sample, top::take_sample({address}));
     top::History history;
@@ -195,7 +203,10 @@ Result<> print_live_component(const serve::AdminAddress& address, const std::str
         if (!is_named(c, name)) continue;
         found = true;
         std::cout << "\nin the engine on " << printable_message(address.text()) << ": " << printable(c.kind) << ' '
-                  << printable(c.plugin) << " " << printable(place_of(c, history.latest())) << "\n\n";
+                  << printable(c.plugin) << " " << printable(place_of(c, history.latest())) << '\n';
+        if (const std::string now = parameters_of(c, sample.status); !now.empty())
+            std::cout << "parameters: " << printable_message(now) << '\n';
+        std::cout << '\n';
         for (const top::Line& line : top::component_report(c, view, kWide)) std::cout << line.text() << '\n';
     }
     if (found) return {};

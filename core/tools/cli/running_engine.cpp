@@ -6,7 +6,6 @@
 
 #include "base/refusals.hpp"
 #include "serve/admin_client.hpp"
-#include "serve/fields.hpp"
 
 namespace patchbay::cli {
 namespace {
@@ -41,6 +40,13 @@ Result<serve::AdminAddress> running_engine(const RunningEngineFlags& o) {
         return invalid(std::to_string(sockets.size()) + " engines run, say which:" + listed_engines(sockets));
     serve::AdminAddress out;
     out.socket = sockets[0];
+    return out;
+}
+
+std::string params_text(const Json& params) {
+    std::string out;
+    for (const auto& [name, value] : params.items())
+        out += (out.empty() ? "" : " ") + name + "=" + value.get<std::string>();
     return out;
 }
 

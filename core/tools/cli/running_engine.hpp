@@ -5,6 +5,7 @@
 #include <string>
 
 #include "serve/admin_address.hpp"
+#include "serve/fields.hpp"
 
 namespace patchbay::cli {
 
@@ -17,5 +18,7 @@ void check(const RunningEngineFlags&); // throws CLI::ValidationError
 
 // The one that is named, else the only one that runs. The failure of several lists them.
 Result<serve::AdminAddress> running_engine(const RunningEngineFlags&);
+
+std::string params_text(const serve::Json& params); // of a slot in /status: "ageing=10 depth=2"
 
 }  // namespace patchbay::cli

@@ -157,7 +157,7 @@ Result<int> supervise(const std::string& host, uint16_t port, const std::functio
         if (child < 0) return fail(system_error("cannot start the server"));
         if (child == 0) {
             const int crash_fd = crash.theirs.release();
-            auto writer = std::make_shared<serve::SlotLedger>(ledger.theirs.release(), history.crashed());
+            auto writer = std::make_shared<serve::SlotLedger>(ledger.theirs.release(), history.culprits());
             const Supervised given{fcntl(listener.get(), F_DUPFD_CLOEXEC, 0), std::move(writer), history.choices(),
                                    restarts};
             return be_the_server(given, crash_fd, serve);
