@@ -33,6 +33,7 @@ class Context:
     toolkit: str = TOOLKIT
     built_elsewhere: bool = False         # the programs came with the bundle
     stopped: str | None = None            # the signal that ends this call: "SIGTERM"
+    code: int = 0                         # with which the latest command ended
 
     @property
     def build(self):
@@ -121,7 +122,7 @@ class Context:
             process.wait()
 
     def call(self, name, command, check=True):
-        """Runs a command, its output in a log; gives the output."""
+        """Runs a command, its output in a log; gives the output. Its exit code is in `code` then."""
         if self.dry_run:
             print("  ", " ".join(shlex.quote(c) for c in command))
             return ""
@@ -141,6 +142,7 @@ class Context:
                 raise
         with open(log, errors="replace") as file:
             text = file.read()
+        self.code = code
         if check and code != 0:
             raise RuntimeError(f"{os.path.basename(command[0])} exits with {code} (logs/{name}.log): {text[-400:]}")
         return text

@@ -1,5 +1,7 @@
 """Runs the stages of scripts/gpu-check within a time, keeps what they found, and takes up what is left."""
 import argparse
+import glob
+import hashlib
 import json
 import os
 import signal
@@ -48,6 +50,21 @@ def load(path):
             return json.load(file)
     except (OSError, ValueError):
         return {"stages": {}}
+
+
+def of_this_bundle(results, bundled):
+    """What is kept, if the same bundle gave it: what other programs passed says nothing of these."""
+    digest = hashlib.sha256()
+    for path in sorted(glob.glob(os.path.join(glob.escape(bundled), "*"))):
+        digest.update(os.path.basename(path).encode() + b"\0")
+        with open(path, "rb") as file:
+            for part in iter(lambda: file.read(1 << 20), b""):
+                digest.update(part)
+    found = digest.hexdigest()
+    if results.get("bundle", found) != found:
+        print("gpu-check: another bundle than the last time: all stages run again")
+        results = {"stages": {}}
+    return {**results, "bundle": found}
 
 
 def table(results):
@@ -190,6 +207,8 @@ def main(about):
         print(f"gpu-check: no stage {', '.join(sorted(unknown))}; there are {', '.join(s.name for s in STAGES)}")
         return 2
     results = {"stages": {}} if args.fresh else load(os.path.join(args.work, "results.json"))
+    if args.bundled and not args.dry_run:
+        results = of_this_bundle(results, args.bundled)
     context = Context(ROOT, args.work, args.bundled, args.packages, time.monotonic() + 60 * args.minutes, args.dry_run)
     check = Check(args, context, args.out or args.work, results)
     with context.stopped_by_signals():

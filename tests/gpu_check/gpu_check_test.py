@@ -231,12 +231,49 @@ class Calls(unittest.TestCase):
             self.assertEqual(given.work, str(SOURCE / "build/gpu-check"))
 
     def test_a_test_that_is_skipped_for_want_of_a_gpu_is_a_failure_there(self):
-        there = mock.Mock(dry_run=False)
+        there = mock.Mock(dry_run=False, code=0)
         there.call.return_value = "[  SKIPPED ] Cuda.Adds (0 ms)\n[  PASSED  ] 3 tests.\n"
         with self.assertRaisesRegex(RuntimeError, "1 skipped: Cuda.Adds"):
             stages.tests_of(there, "kernels", ["test_cuda_gpu"])
         there.call.return_value = "[  PASSED  ] 4 tests.\n"
         self.assertEqual(stages.tests_of(there, "kernels", ["test_cuda_gpu"]), "4 tests passed")
+
+    def test_tests_pass_only_if_some_ran_and_their_program_ended_well(self):
+        there = mock.Mock(dry_run=False, code=0, build="b")
+        passed = "[  PASSED  ] 4 tests.\n"
+        clean = "========= ERROR SUMMARY: 0 errors\n"
+        run = stages.sanitizer("memcheck", "sampling")
+        there.call.return_value = passed + clean
+        self.assertIn("0 errors", run(there))
+        for text, code, why in [("[  PASSED  ] 0 tests.\n", 0, "no test passed"), (passed, 139, "ended with 139"),
+                                (passed + "[  FAILED  ] Cuda.Adds\n", 1, "1 failed: Cuda.Adds")]:
+            there.code = code
+            there.call.return_value = text + clean
+            with self.assertRaisesRegex(RuntimeError, why):
+                stages.tests_of(there, "kernels", ["test_cuda_gpu"])
+            with self.assertRaisesRegex(RuntimeError, why):
+                run(there)
+        there.call.side_effect = FileNotFoundError()
+        with self.assertRaisesRegex(RuntimeError, "compute-sanitizer is not on this machine"):
+            run(there)
+
+    def test_a_machine_without_the_toolkit_is_named_all_the_same(self):
+        there = mock.Mock(dry_run=False)
+        there.call.side_effect = ["NVIDIA H200, 9.0, 143771 MiB, 570.1\n", FileNotFoundError()]
+        found = stages.machine(there)
+        self.assertEqual((found["gpu"], found["nvcc"]), ("NVIDIA H200", "none"))
+
+    def test_what_other_programs_passed_is_run_again(self):
+        wanted = [self.stage("kernels")]
+        with tempfile.TemporaryDirectory() as folder:
+            programs = Path(folder, "programs.tar.xz")
+            programs.write_bytes(b"one")
+            self.call(wanted, "--with", folder)
+            self.call(wanted, "--with", folder)
+            self.assertEqual(self.ran, [])
+            programs.write_bytes(b"two")
+            self.call(wanted, "--with", folder)
+            self.assertEqual(self.ran, ["kernels"])
 
     def test_every_stage_needs_what_comes_before_it(self):
         seen = set()

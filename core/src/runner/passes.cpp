@@ -72,13 +72,16 @@ Result<std::span<float>> Passes::run(const Batch& batch, size_t rows, const Grap
     for (const kv::PageCopy& page : batch.copies()) PB_CHECK(c_.kv.copy(page));
     PB_TRY(latest_.graph, pass_.place(batch, choice, sampling_.newest_tokens()));
     PB_CHECK(pass_.plan());
-    Result<> done = pass_.compute(batch, rows);
-    if (done && call)
-        done = timed(c_.clock, times.sampler, [&] { return sampling_.enqueue(*call, pass_.logits()); });
+    const Result<> done = pass_.compute(batch, rows);
+    const bool samples = done && call;
+    Result<> sampled;
+    if (samples)
+        sampled = timed(c_.clock, times.sampler, [&] { return sampling_.enqueue(*call, pass_.logits()); });
     const Result<> ended =
         end == End::kWait ? steps_.end(times, pass_.is_replayed() ? times.device_launch : times.model_forward)
-                          : steps_.submit(done && call);
-    PB_CHECK(pass_.check(batch.tokens(), done, ended));
+                          : steps_.submit(samples && sampled);
+    PB_CHECK(pass_.check(batch.tokens(), done, ended)); // of a device that broke, its own words before the sampler's
+    PB_CHECK(sampled);
     std::span<float> logits;
     const bool is_here = c_.device.computes() && end == End::kWait;
     if (is_here && !call) {

@@ -40,9 +40,20 @@ void Steps::begin_step() {
     copies_.drop_started();
 }
 
+// After a kernel that broke the GPU all calls fail, those of the step's end, too: what is known of the first one counts.
 void Steps::submit_step() {
-    gpu_.use();
     if (!faulty()) before_op("the step's end");
+    const std::string first = fault_;
+    try {
+        enqueue_end();
+    } catch (const Error&) {
+        if (first.empty()) throw;
+        throw Error(PB_INVALID, first);
+    }
+}
+
+void Steps::enqueue_end() {
+    gpu_.use();
     // In order with the kernels: the next step may have begun by the time that the host looks.
     auto found = std::make_unique<int32_t>(0);
     copies_.start(found.get(), kernel_fault(), sizeof *found);

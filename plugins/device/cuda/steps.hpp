@@ -39,6 +39,7 @@ class Steps {
         LaterCopies::OfStep copies;
         std::unique_ptr<int32_t> kernel_fault; // once it is done
     };
+    void enqueue_end();
     void finish(const InFlight&); // waits
 
     Gpu& gpu_;

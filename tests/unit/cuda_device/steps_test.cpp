@@ -97,6 +97,22 @@ TEST_P(StepsTest, AnOpsOwnKernelIsNamed) {
     EXPECT_EQ(refusal([&] { steps_.end_step(); }).text, "rope: invalid argument");
 }
 
+TEST_P(StepsTest, AnOpThatBrokeTheGpuIsNamedThoughTheStepsEndFailsToo) {
+    int to = 7;
+    for (cudaError_t* const fails : {&fake_.events, &fake_.records}) {
+        steps_.begin_step();
+        steps_.to_host_async(&to, number(), sizeof to);
+        steps_.set_fault("rope: an illegal memory access");
+        *fails = cudaErrorIllegalAddress;
+        const Refusal r = refusal([&] { steps_.end_step(); });
+        EXPECT_EQ(r.status, PB_INVALID);
+        EXPECT_EQ(r.text, "rope: an illegal memory access");
+        *fails = cudaSuccess;
+    }
+    EXPECT_EQ(to, 7);
+    EXPECT_EQ(refusal([&] { steps_.wait_step(); }).text, "no step is in flight");
+}
+
 TEST_P(StepsTest, OfAGpuThatStoppedNothingIsCopied) {
     int to = 7;
     submit(1, to);
