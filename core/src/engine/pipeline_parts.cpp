@@ -41,7 +41,7 @@ PlacementParts::PlacementParts(const PipelineInputs& in, CommonParts& c, kv::KvC
                   c.context}),
       placement({c.settings, s.all, kv, scheduling.admission, scheduling.scheduler, scheduling.hints, s.siblings,
                  s.beams, preemption, scheduling.pressure, sampling.prompt_logprobs, s.draft_kv, c.context}),
-      recomputation(s.all, kv, scheduling.hints, preemption, in.facts) {}
+      recomputation(s.all, kv, scheduling.hints, preemption, sampling.prompt_logprobs, in.facts) {}
 
 BatchParts::BatchParts(const PipelineInputs& in, CommonParts& c, kv::KvCache& kv, SequenceParts& s,
                        SamplingParts& sampling, DraftParts& drafts)

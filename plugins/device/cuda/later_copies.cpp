@@ -8,6 +8,7 @@ namespace patchbay {
 
 LaterCopies::~LaterCopies() {
     drop_started();
+    cudaStreamSynchronize(gpu_.stream()); // copies of steps that were given up are still on their way there
     for (const Pinned& p : unused_) cudaFreeHost(p.memory);
 }
 

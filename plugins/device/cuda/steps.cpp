@@ -40,7 +40,7 @@ void Steps::begin_step() {
     copies_.drop_started();
 }
 
-// After a kernel that broke the GPU all calls fail, those of the step's end, too: what is known of the first one counts.
+// After a kernel that broke the GPU all calls fail, those of the step's end, too: the first fault counts.
 void Steps::submit_step() {
     if (!faulty()) before_op("the step's end");
     const std::string first = fault_;

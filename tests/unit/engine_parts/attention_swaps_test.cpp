@@ -60,7 +60,7 @@ struct Bench : RowNeighbours {
     EngineFacts facts;
     FakeExchange exchange;
     Preemption preemption{{settings, sequences, kv, admission, hints, beams, draft_kv, executor, context}};
-    Recomputation recomputation{sequences, kv, hints, preemption, facts};
+    Recomputation recomputation{sequences, kv, hints, preemption, prompt_logprobs, facts};
     AttentionSwaps part{facts, with_exchange(), recomputation, clock, context, journal};
     config::SwapSettings swap_settings{.probation_steps = 1, .max_call_ms = 0};
     Swaps swaps{{swap_settings, {&part}, journal, context, clock}};

@@ -81,7 +81,7 @@ struct Bench : RowNeighbours {
     EngineFacts facts;
     FakeExchange exchange;
     Preemption preemption{{settings, sequences, kv, admission, hints, beams, draft_kv, executor, context}};
-    Recomputation recomputation{sequences, kv, hints, preemption, facts};
+    Recomputation recomputation{sequences, kv, hints, preemption, prompt_logprobs, facts};
     std::unique_ptr<ModelSwaps> part = std::make_unique<ModelSwaps>(
         ModelSwaps::Parts{config, facts, with_exchange(), recomputation, clock, context, journal});
     config::SwapSettings swap_settings{.probation_steps = 1, .max_call_ms = 0};

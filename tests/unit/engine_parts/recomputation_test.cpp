@@ -21,8 +21,8 @@ World caching() {
     return w;
 }
 
-struct Bench : QueueNeighbours {
-    Bench() : QueueNeighbours(caching()) {}
+struct Bench : RowNeighbours {
+    Bench() : RowNeighbours(caching()) {}
     std::vector<TokenId> compute(Sequence& s) { // all of its prompt, whose full blocks can be found then
         kv.prefixes().cache_full_blocks(s.kv.table, s.tokens);
         return s.tokens;
@@ -36,7 +36,7 @@ struct Bench : QueueNeighbours {
 
     EngineFacts facts;
     Preemption preemption{{settings, sequences, kv, admission, hints, beams, draft_kv, executor, context}};
-    Recomputation part{sequences, kv, hints, preemption, facts};
+    Recomputation part{sequences, kv, hints, preemption, prompt_logprobs, facts};
 };
 
 TEST(Recomputation, AllThatRanWaitInTheirOrderBeforeThoseThatCameLater) {
@@ -78,6 +78,31 @@ TEST(Recomputation, KvInHostMemoryIsDropped) {
     EXPECT_EQ(b.kv.swap().space().used(), 0u);
     EXPECT_FALSE(b.shown(s).flags & PB_SEQ_SWAPPED);
     EXPECT_EQ(b.shown(s).cached_tokens, 0u);
+}
+
+TEST(Recomputation, LogprobsOfAPromptAreAllOfTheModelThatComputesItLast) {
+    Bench b;
+    SamplingParams p;
+    p.prompt_logprobs = 1;
+    Sequence& half = b.run(9, 4, p);
+    Sequence& whole = b.run(4, 4, p);
+    for (Sequence* s : {&half, &whole}) {
+        b.prompt_logprobs.add(*s, {});
+        Placed chunk{s, 4, s->confirmed(), 0, b.prompt_logprobs.rows(*s, 0, 4)};
+        StepSamples samples;
+        samples.clear(chunk.prompt_rows, 1);
+        chunk.first_row = chunk.prompt_rows;
+        b.prompt_logprobs.take(chunk, samples);
+    }
+    ASSERT_EQ(half.output.delta.prompt_logprobs.size(), 4u);
+    whole.tokens.push_back(7); // its first output, with which they were handed out
+    const size_t handed_out = whole.output.delta.prompt_logprobs.size();
+    b.part.recompute_all();
+    EXPECT_THAT(half.output.delta.prompt_logprobs, IsEmpty());
+    EXPECT_EQ(b.prompt_logprobs.rows(half, 0, 9), 8u) << "of all tokens but the first";
+    EXPECT_FALSE(half.kv.reads_prefixes);
+    EXPECT_EQ(whole.output.delta.prompt_logprobs.size(), handed_out);
+    EXPECT_EQ(b.prompt_logprobs.rows(whole, 0, 4), 0u);
 }
 
 TEST(Recomputation, BlocksOfTheSameTokensHaveOtherNamesByAnotherModel) {

@@ -240,6 +240,26 @@ TEST(StepLoop, AStepThatFailsOnProbationIsComputedAnewByThePredecessor) {
     }
 }
 
+TEST(StepLoop, OfTwoOnProbationTheOneThatTheFailureNamesGoesBack) {
+    static const pb_component second = [] {
+        pb_component out = kFakeSampler;
+        out.name = "second";
+        return out;
+    }();
+    Bench b;
+    b.computing.post();
+    auto swap = b.other.slot().line().prepare(play<FakeSampler>(second).component, named("model", "second"));
+    b.other.slot().line().post(swap);
+    b.swaps.at_boundary(false);
+    ASSERT_TRUE(b.computing.slot().previous() && b.other.slot().previous());
+    EXPECT_TRUE(b.swaps.recover(fail("sampler 'second' failed in forward: no memory")));
+    EXPECT_EQ(b.other.rolled_back, 1);
+    EXPECT_EQ(b.computing.rolled_back, 0);
+    EXPECT_TRUE(b.swaps.recover(fail("the GPU stopped"))) << "which names none";
+    EXPECT_EQ(b.computing.rolled_back, 1);
+    EXPECT_FALSE(b.swaps.recover(fail("the GPU stopped")));
+}
+
 TEST(StepLoop, AStepThatFailsOtherwiseEndsAllRequests) {
     Bench b;
     const RequestId ids[] = {b.arrive(4, 3).id, b.arrive(6, 3).id};

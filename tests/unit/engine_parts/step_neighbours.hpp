@@ -52,11 +52,15 @@ class FakeSwapPort final : public SwapPort {
     bool in_pass = true, redoes = true;
     int entered = 0, rolled_back = 0, committed = 0;
     std::string fault; // serves() fails with it, as unsupported
+    std::function<void()> entering;
 
     std::shared_ptr<host::Swap> post();
 
     host::Slot& slot() override { return slot_; }
-    void enter() override { entered += 1; }
+    void enter() override {
+        entered += 1;
+        if (entering) entering();
+    }
     Result<> serves() override { return fault.empty() ? Result<>() : fail(StatusCode::kUnsupported, fault); }
     bool roll_back(const std::string& phase, const Failure& why) override;
     bool redoes_steps() const override { return redoes; }

@@ -20,7 +20,7 @@ struct SwapNeighbours : RowNeighbours {
     config::EngineConfig config;
     EngineFacts facts;
     Preemption preemption{{settings, sequences, kv, admission, hints, beams, draft_kv, executor, context}};
-    Recomputation recomputation{sequences, kv, hints, preemption, facts};
+    Recomputation recomputation{sequences, kv, hints, preemption, prompt_logprobs, facts};
     ModelSwaps model{{config, facts, executor, recomputation, clock, context, journal}};
     FakeSwapPort first{clock, context, journal, "scheduler"}, second{clock, context, journal, "sampler"},
         other{clock, context, journal};

@@ -99,6 +99,20 @@ TEST(Transactions, OneThatDoesNotServeBringsAllPredecessorsBack) {
     }
 }
 
+// A policy of the cache hears what another one's entry throws out of it, and may fail there.
+TEST(Transactions, OneThatFailsWhileAnotherEntersTakesAllBack) {
+    Bench b;
+    b.second.entering = [&] { b.first.roll_back("update", fail("not this page")); };
+    b.post();
+    b.part.at_boundary(false);
+    EXPECT_THAT(b.states(), Each(SwapState::kRolledBack));
+    EXPECT_EQ(b.swaps[0]->record().phase, "update");
+    EXPECT_EQ(b.swaps[1]->record().phase, kTogether);
+    EXPECT_EQ(b.swaps[1]->record().reason, failed_by(b.swaps[0]->record()).text);
+    EXPECT_EQ(b.second.rolled_back, 1);
+    EXPECT_FALSE(b.part.any_candidate());
+}
+
 TEST(Transactions, OneThatLeavesOnProbationTakesTheOthersWithIt) {
     Bench b;
     b.post();

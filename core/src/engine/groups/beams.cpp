@@ -122,6 +122,10 @@ bool BeamSearches::preempted_now(const Sequence& s) const {
     return g && g->preempted_at == context_.step;
 }
 
+void BeamSearches::may_be_placed(const Sequence& s) {
+    if (BeamGroup* const g = find(s)) g->preempted_at = 0;
+}
+
 Sequence* BeamSearches::preempt(const Sequence& of) {
     BeamGroup& g = *find(of);
     if (g.preempted_at == context_.step) return nullptr; // the plan names several of them
@@ -173,7 +177,9 @@ void BeamSearches::fork(BeamGroup& g) {
         const uint32_t shared = g.shared_with_first(i);
         const bool shares = kv_.tables().fork(first.kv.table, shared, s.kv.table);
         free_outside_window(s.kv.table, shared);
-        s.computed = shares ? shared : kv_.prefixes().adopt(s.kv.table, s.tokens, s.kv.salt);
+        s.computed = shares ? shared
+                     : s.kv.reads_prefixes ? kv_.prefixes().adopt(s.kv.table, s.tokens, s.kv.salt)
+                                           : 0;
         draft_kv_.forked(s, first);
         context_.report.work.forked += 1;
     }

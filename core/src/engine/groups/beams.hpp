@@ -53,6 +53,7 @@ class BeamSearches {
     // ---- placement
     bool preempted_now(const Sequence&) const; // in the step under way, with another one of its search
     std::vector<Sequence*> seat(const Sequence& first); // all run; those that the scheduler has not heard of
+    void may_be_placed(const Sequence&);  // though it was preempted in this step: by no plan
     Sequence* preempt(const Sequence&);   // all; the one that is to wait. null: they were, in this step
     // Tokens after which it keeps all of a sliding window's pages. Computed anew, the first of a search is what the
     // others fork from, at the end of what they have in common with it; UINT32_MAX: none does.

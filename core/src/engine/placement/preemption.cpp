@@ -44,6 +44,7 @@ void Preemption::compute_anew(Sequence& s) {
     // Nothing of it is worth a place in host memory.
     p_.context.report.preemption.preempted_tokens += std::exchange(s.computed, 0);
     preempt(s, PB_PREEMPT_RECOMPUTE);
+    p_.beams.may_be_placed(s); // by the plan of the step that begins
 }
 
 // Nothing that a step in flight writes is copied: that step is back before one of its sequences is preempted.

@@ -11,13 +11,15 @@ namespace patchbay::engine {
 struct EngineFacts;
 class Preemption;
 class PrefixHints;
+class PromptLogprobs;
 class Sequences;
 
 class Recomputation {
   public:
     Recomputation(Sequences& sequences, kv::KvCache& kv, PrefixHints& hints, Preemption& preemption,
-                  const EngineFacts& facts)
-        : sequences_(sequences), kv_(kv), hints_(hints), preemption_(preemption), facts_(facts) {}
+                  PromptLogprobs& prompt_logprobs, const EngineFacts& facts)
+        : sequences_(sequences), kv_(kv), hints_(hints), preemption_(preemption), prompt_logprobs_(prompt_logprobs),
+          facts_(facts) {}
 
     // Between steps, or after a step that failed. The facts must already be those of the new model and attention.
     void recompute_all();
@@ -27,6 +29,7 @@ class Recomputation {
     kv::KvCache& kv_;
     PrefixHints& hints_;
     Preemption& preemption_;
+    PromptLogprobs& prompt_logprobs_;
     const EngineFacts& facts_;
 };
 

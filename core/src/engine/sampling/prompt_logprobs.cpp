@@ -50,6 +50,14 @@ void PromptLogprobs::add_rows(const Sequence& s, uint32_t begin, uint32_t count,
     }
 }
 
+void PromptLogprobs::start_over(Sequence& s) {
+    Record* const r = records_.find(s.id);
+    if (!r || s.outputs() > 0) return;
+    r->noted = 1;
+    s.output.delta.prompt_logprobs.clear();
+    if (s.prompt_count > 1) s.kv.reads_prefixes = false;
+}
+
 // A sibling finds in the cache what the first one noted.
 void PromptLogprobs::take(const Placed& item, const StepSamples& samples) {
     if (item.prompt_rows == 0) return;

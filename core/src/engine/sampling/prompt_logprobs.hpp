@@ -35,6 +35,8 @@ class PromptLogprobs {
     uint32_t tokens_within(const Sequence&, uint32_t begin, uint32_t tokens, uint32_t row_limit) const;
     void add_rows(const Sequence&, uint32_t begin, uint32_t count, SampleRows&);
     void take(const Placed&, const StepSamples&); // what they became
+    // Another model computes it from now on: what is not handed out yet, with the first output, is all of that one's.
+    void start_over(Sequence&);
 
   private:
     struct Record {

@@ -70,9 +70,14 @@ bool Swaps::can_recover() const {
     return std::ranges::any_of(p_.ports, [](SwapPort* port) { return port->computes() && port->slot().previous(); });
 }
 
+// Where several are on probation, the one that the failure names goes back.
 bool Swaps::recover(const Failure& why) {
-    for (SwapPort* port : p_.ports)
-        if (port->computes() && port->roll_back("run", why)) return true;
+    const auto is_named = [&](SwapPort* port) {
+        return port->slot().filled() && why.text.find(port->slot().current().label()) != why.text.npos;
+    };
+    for (const bool named : {true, false})
+        for (SwapPort* port : p_.ports)
+            if (port->computes() && (!named || is_named(port)) && port->roll_back("run", why)) return true;
     return false;
 }
 

@@ -116,8 +116,9 @@ void Transactions::begin(Transaction t) {
         m.port->slot().let_in();
         m.port->enter();
     }
-    for (const Member& m : t.members)
-        journal_.note(m.port->slot().begin_probation(context_.step, settings_.probation_steps, start));
+    for (const Member& m : t.members) // but for one that failed while another one entered: all go back with it
+        if (m.port->slot().transaction() == t.number)
+            journal_.note(m.port->slot().begin_probation(context_.step, settings_.probation_steps, start));
     on_probation_.push_back(std::move(t));
     for (const Member& m : on_probation_.back().members)
         if (const Result<> served = m.port->serves(); !served) {
