@@ -76,7 +76,7 @@ def check_files(source: Path) -> None:
 
 
 def start_server(running: Running, patchbay: str, source: Path, build: Path, folder: Path) -> str:
-    line = running.start(patchbay, "serve", "--model", str(source / "models/demo-draft"), "--port", "0",
+    line = running.start(patchbay, "serve", "--supervise", "--model", str(source / "models/demo-draft"), "--port", "0",
                          "--admin", str(folder / "admin.sock"), "--plugin-dir", str(build / "tests/swap_plugins"),
                          "--proposer", "ngram", "--num-speculative-tokens", "3", "--num-blocks", "2048",
                          "--threads", "1", "--max-requests", "4", ready="serving")

@@ -206,7 +206,8 @@ Table<SwapSettings> swap_table() {
     t.key("probation_steps", &SwapSettings::probation_steps, {1, 1e6, "steps"},
           "steps after a swap in which an error rolls back to the old component")
         .key("max_call_ms", &SwapSettings::max_call_ms, {0, 1e6, "ms"},
-             "a call of a component on probation that takes longer rolls back to the old component; 0: no limit")
+             "if the calls of a component on probation take longer in one step, the old component comes back; 0: no "
+             "limit")
         .key("max_hang_s", &SwapSettings::max_hang_s, {0, 1e6, "s"},
              "a call of any plugin that does not return for so long ends a server's process, which --supervise starts "
              "again with the component that was there before; 0: never")

@@ -187,7 +187,8 @@ TEST(MetricsMove, EachOfTheCatalogueWhenAnEngineIsShortOfEverything) {
     for (const metrics::Entry& e : metrics::parse_catalogue(metrics::catalogue_yaml())) {
         const bool of_tools = e.name == "patchbay_experiment_info" || e.name == "patchbay_tokenize_seconds_total" ||
                               e.name == "patchbay_tenant_tokens_total" ||
-                              e.name == "patchbay_plugin_new_builds_total" || e.name.starts_with("patchbay_http_");
+                              e.name == "patchbay_plugin_new_builds_total" || e.name == "patchbay_restarts_total" ||
+                              e.name.starts_with("patchbay_http_");
         if (of_tools) continue; // `patchbay run` and `patchbay serve` set them
         if (e.name == "patchbay_plugin_swap_transactions_total") continue; // engine_metrics_test.cpp
         takes(e.name.c_str());
