@@ -120,6 +120,7 @@ inline uint32_t blocks_for(int64_t items, int64_t per_block) {
 }
 
 // Threads for a block that works through a row of n: whole warps, few for short rows.
-inline uint32_t threads_for(int64_t n) { return n <= 256 ? 32 : n <= 2048 ? 128 : 512; }
+inline constexpr uint32_t kRowThreads = 512; // of threads_for() at most
+inline uint32_t threads_for(int64_t n) { return n <= 256 ? 32 : n <= 2048 ? 128 : kRowThreads; }
 
 }  // namespace patchbay::kernels::cuda

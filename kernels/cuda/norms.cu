@@ -18,8 +18,8 @@ __device__ void scale_row(T* out, const T* x, const float* w, int32_t n, float f
 }
 
 template <class T>
-__global__ void rms_norm_kernel(RowsOf<T> out, RowsOf<T> x, const float* w, int64_t rows, int32_t n, float eps,
-                                bool lined) {
+__global__ void __launch_bounds__(kRowThreads)
+    rms_norm_kernel(RowsOf<T> out, RowsOf<T> x, const float* w, int64_t rows, int32_t n, float eps, bool lined) {
     __shared__ float shared[33];
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         const T* in = x.row(r);
@@ -36,8 +36,9 @@ __global__ void rms_norm_kernel(RowsOf<T> out, RowsOf<T> x, const float* w, int6
 
 // The sum is rounded to T before it is normed, as add and rms_norm would one after the other.
 template <class T>
-__global__ void add_rms_norm_kernel(RowsOf<T> out, RowsOf<T> residual, RowsOf<T> x, const float* w, int64_t rows,
-                                    int32_t n, float eps, bool lined) {
+__global__ void __launch_bounds__(kRowThreads)
+    add_rms_norm_kernel(RowsOf<T> out, RowsOf<T> residual, RowsOf<T> x, const float* w, int64_t rows, int32_t n,
+                        float eps, bool lined) {
     __shared__ float shared[33];
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         const T* in = x.row(r);
@@ -59,8 +60,8 @@ __global__ void add_rms_norm_kernel(RowsOf<T> out, RowsOf<T> residual, RowsOf<T>
 }
 
 template <class T>
-__global__ void layer_norm_kernel(RowsOf<T> out, RowsOf<T> x, const float* w, const float* b, int64_t rows, int32_t n,
-                                  float eps) {
+__global__ void __launch_bounds__(kRowThreads)
+    layer_norm_kernel(RowsOf<T> out, RowsOf<T> x, const float* w, const float* b, int64_t rows, int32_t n, float eps) {
     __shared__ float shared[33];
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         const T* in = x.row(r);

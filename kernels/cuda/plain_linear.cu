@@ -7,6 +7,7 @@ namespace patchbay::kernels::cuda {
 namespace {
 
 constexpr int kWarps = 8; // of a block
+constexpr int kReadThreads = 512;
 
 // Sums of x[t] · w. On lines of 16 bytes elements are read together, else one by one: in the same order.
 template <int kTokens, class X, class W>
@@ -118,7 +119,7 @@ __global__ void top_k_kernel(RowsOf<int32_t> ids, RowsOf<float> weights, RowsOf<
     }
 }
 
-__global__ void read_kernel(float* out, const float4* data, int64_t count) {
+__global__ void __launch_bounds__(kReadThreads) read_kernel(float* out, const float4* data, int64_t count) {
     float sum = 0.f;
     const int64_t step = int64_t(gridDim.x) * blockDim.x;
     for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
@@ -178,7 +179,7 @@ void top_k(Stream stream, const pb_tensor& ids, const pb_tensor& weights, const 
 }
 
 void read_all(Stream stream, float* out, const void* data, int64_t bytes) {
-    launch(read_kernel, 2048, 512, 0, stream, out, static_cast<const float4*>(data), bytes / 16);
+    launch(read_kernel, 2048, kReadThreads, 0, stream, out, static_cast<const float4*>(data), bytes / 16);
 }
 
 }  // namespace patchbay::kernels::cuda

@@ -354,7 +354,7 @@ __device__ void adjust(const Row& row, const SamplingEntry* entries, float* raw)
     __syncthreads();
 }
 
-__global__ void sample_kernel(SamplingWork w) {
+__global__ void __launch_bounds__(kThreads) sample_kernel(SamplingWork w) {
     __shared__ Shared shared;
     const auto* const inputs = static_cast<const uint8_t*>(w.inputs);
     const auto& header = *reinterpret_cast<const SamplingHeader*>(inputs);

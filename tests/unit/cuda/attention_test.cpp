@@ -48,6 +48,15 @@ TEST_P(CudaAttention, IsTheReferencesHoweverItIsSplit) {
     }
 }
 
+// As many warps and as much shared memory for each block as an engine takes, over sequences of several splits.
+TEST_P(CudaAttention, GivesTheSameBitsByTheGridOfAGpu) {
+    Case c(GetParam().shape, GetParam().activations, {{0, 70}, {580, 587}, {1300, 1301}, {530, 531}});
+    const auto whole = c.attend_by(1);
+    expect_near(whole, c.expected(), GetParam().near);
+    const AttentionGrid grid = attention_grid(c.shape(), 4, shared_bytes_of_a_multiprocessor());
+    EXPECT_EQ(c.attend_by(100, 1 << 16, grid), whole) << grid.few_warps << " warps";
+}
+
 // Below the scores, among them, above them, and so far above that 2^(sink − score) is no f32.
 TEST_P(CudaAttention, AddsSinksOnceHoweverItIsSplit) {
     Case c(GetParam().shape, GetParam().activations, {{0, 70}, {580, 587}, {530, 531}});

@@ -1,5 +1,6 @@
 // Memory that kernels and tests both reach, where kernels run on the host.
 #pragma once
+#include <cstdint>
 #include <memory>
 
 #include "cuda_runtime.h"
@@ -10,6 +11,8 @@ template <class T>
 using SharedAllocator = std::allocator<T>;
 
 inline void finish() {} // until kernels that were started are done
+
+inline uint64_t shared_bytes_of_a_multiprocessor() { return 228 << 10; } // an H200's
 
 // Runs f() with the threads of a block in another order, where that can be had.
 template <class F>

@@ -2,6 +2,7 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -46,6 +47,13 @@ struct SharedAllocator {
 inline void finish() { // until kernels that were started are done
     check_gpu(cudaGetLastError());
     check_gpu(cudaDeviceSynchronize());
+}
+
+inline uint64_t shared_bytes_of_a_multiprocessor() {
+    int device = 0, bytes = 0;
+    check_gpu(cudaGetDevice(&device));
+    check_gpu(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+    return static_cast<uint64_t>(bytes);
 }
 
 template <class F>
