@@ -54,7 +54,7 @@ class Engine final : public SteppingEngine {
     // queue. A refusal touches no other request. [any thread that does not run step at the same time]
     // The sequences of further outputs (n > 1) have the ids that follow.
     Result<RequestId> add_request(Request) override;
-    // Compiles what requests may ask for in structured_outputs ahead of them, for Request::grammar: compiling takes up
+    // Compiles structured_outputs ahead of the requests that have them, for their Request::grammar: that takes up
     // to a second, and add_request() may hold up the steps. [any thread, also while another one steps]
     Result<std::shared_ptr<grammar::Grammar>> compile_grammar(const grammar::StructuredOutputs&);
     // In any state; unknown ids are ignored. By a callback of a step: the request ends with the step, and is handed

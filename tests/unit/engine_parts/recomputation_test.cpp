@@ -80,6 +80,27 @@ TEST(Recomputation, KvInHostMemoryIsDropped) {
     EXPECT_EQ(b.shown(s).cached_tokens, 0u);
 }
 
+TEST(Recomputation, ABeamSearchMayBePlacedInTheStepThatBegins) {
+    Bench b;
+    SamplingParams p;
+    p.beam_width = 2;
+    Sequence& first = b.wait(6, p);
+    auto made = sequence(b.next_id++, 6, p);
+    made->tokens = first.tokens;
+    made->group = first.id;
+    made->index = 1;
+    made->place = Place::kHeld;
+    Sequence& second = b.sequences.add(std::move(made));
+    b.beams.add({&first, &second});
+    b.admission.leave(first);
+    b.sequences.run(first);
+    b.beams.seat(first);
+    b.part.recompute_all();
+    EXPECT_THAT(b.waiting(), ElementsAre(first.id));
+    EXPECT_FALSE(b.beams.preempted_now(first)) << "though it is this step's";
+    EXPECT_FALSE(b.beams.preempted_now(second));
+}
+
 TEST(Recomputation, LogprobsOfAPromptAreAllOfTheModelThatComputesItLast) {
     Bench b;
     SamplingParams p;
