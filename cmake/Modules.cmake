@@ -4,9 +4,9 @@
 # What most of them read is compiled once, for each way of compiling (patchbay_precompiled()).
 option(PATCHBAY_TOGETHER "Compile several files of a folder at once, and common headers beforehand" ON)
 
-# patchbay_sources(<result> <target> <root> <source>...): what the target compiles, sources or files that include several
-# of one folder, found from <root>. What they include is named as from any other checkout, for the compiler cache.
-function(patchbay_sources result target root)
+# patchbay_sources(<result> <target> <root> <at once> <source>...): what the target compiles, sources or files that include
+# as many of one folder, found from <root>. What they include is named as from any other checkout, for the compiler cache.
+function(patchbay_sources result target root at_once)
     if(NOT PATCHBAY_TOGETHER)
         set(${result} ${ARGN} PARENT_SCOPE)
         return()
@@ -23,7 +23,7 @@ function(patchbay_sources result target root)
         list(FILTER own INCLUDE REGEX "^${folder}/[^/]*$")
         list(SORT own)
         list(LENGTH own count)
-        math(EXPR batches "(${count} + 11) / 12")
+        math(EXPR batches "(${count} + ${at_once} - 1) / ${at_once}")
         file(RELATIVE_PATH name "${root}" "${folder}")
         string(REPLACE "/" "_" name "${name}")
         foreach(batch RANGE 1 ${batches})
@@ -100,7 +100,7 @@ function(patchbay_module name)
         list(TRANSFORM arg_ALONE PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/${name}/")
         list(REMOVE_ITEM sources ${arg_ALONE} "")
         if(NOT arg_SEPARATE)
-            patchbay_sources(sources patchbay_${name} "${CMAKE_CURRENT_SOURCE_DIR}" ${sources})
+            patchbay_sources(sources patchbay_${name} "${CMAKE_CURRENT_SOURCE_DIR}" 12 ${sources})
         endif()
         add_library(patchbay_${name} STATIC ${sources} ${arg_ALONE})
         set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
@@ -129,14 +129,20 @@ function(patchbay_discover_tests program)
     set_property(GLOBAL APPEND PROPERTY PATCHBAY_TEST_PROGRAMS ${program})
 endfunction()
 
-# patchbay_unit_tests(<name> <folder> [DEPS …]): <folder>/*_test.cpp as one GoogleTest program.
+# patchbay_unit_tests(<name> <folder> [DEPS …] [ALONE file.cpp …]): <folder>/*_test.cpp as one GoogleTest program, with
+# its *_fixture.cpp. What a test file declares is in a namespace named as the file, so that up to six are compiled at once:
+# their headers take longer than they do (docs/decisions/0070). ALONE: these are not.
 function(patchbay_unit_tests name folder)
-    cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "DEPS")
-    file(GLOB sources CONFIGURE_DEPENDS "${folder}/*_test.cpp" "${folder}/*_fixture.cpp")
+    cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "DEPS;ALONE")
+    file(GLOB sources CONFIGURE_DEPENDS "${folder}/*_test.cpp")
     if(NOT sources)
         return()
     endif()
-    add_executable(${name} ${sources})
+    file(GLOB fixtures CONFIGURE_DEPENDS "${folder}/*_fixture.cpp")
+    list(TRANSFORM arg_ALONE PREPEND "${folder}/")
+    list(REMOVE_ITEM sources ${arg_ALONE} "")
+    patchbay_sources(sources ${name} "${PROJECT_SOURCE_DIR}/tests" 6 ${sources})
+    add_executable(${name} ${sources} ${fixtures} ${arg_ALONE})
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/core/src")
     target_link_libraries(${name} PRIVATE ${arg_DEPS} spdlog::spdlog test_paths GTest::gmock_main GTest::gmock GTest::gtest)
     patchbay_use_precompiled(${name} precompiled_tests)

@@ -8,6 +8,7 @@
 
 #include "paths.hpp"
 
+namespace patchbay::headers_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -66,3 +67,4 @@ INSTANTIATE_TEST_SUITE_P(Public, Header, ::testing::ValuesIn(headers()), [](cons
 });
 
 }  // namespace
+}  // namespace patchbay::headers_test

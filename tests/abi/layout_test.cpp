@@ -19,6 +19,7 @@
 #include "patchbay/abi/kinds.h"
 #include "patchbay/abi/services.h"
 
+namespace patchbay::layout_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -278,3 +279,4 @@ TEST(Layout, SaysOfEachStructWithoutItsSizeHowItMayGrow) {
 }
 
 }  // namespace
+}  // namespace patchbay::layout_test

@@ -11,7 +11,7 @@
 #include "pattern.hpp"
 #include "patchbay/abi/kinds.h"
 
-namespace patchbay {
+namespace patchbay::released_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -145,4 +145,4 @@ TEST(Released, LosesWhenAnythingButTheEndChanges) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::released_test

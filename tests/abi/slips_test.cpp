@@ -8,6 +8,7 @@
 #include "paths.hpp"
 #include "unit/engine/temporary_folder.hpp"
 
+namespace patchbay::slips_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -87,3 +88,4 @@ TEST(Slips, HotParametersThatNothingTakes) {
 }
 
 }  // namespace
+}  // namespace patchbay::slips_test

@@ -17,7 +17,7 @@
 #include "machine.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
-namespace patchbay::amx_by_hand {
+namespace patchbay::amx_by_hand::by_hand_test {
 namespace {
 
 #include "cpu/level/tiles.inc"
@@ -445,4 +445,4 @@ TEST_F(AmxByHand, ChildrenHaveTilesToo) {
 }
 
 }  // namespace
-}  // namespace patchbay::amx_by_hand
+}  // namespace patchbay::amx_by_hand::by_hand_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace patchbay::cli {
+namespace patchbay::cli::run_program_test {
 namespace {
 
 TEST(RunQuietly, EndsAProgramThatGoesOnAfterItsOutputEnded) {
@@ -16,4 +16,4 @@ TEST(RunQuietly, WaitsForTheExitCodeOfSuchAProgram) {
 }
 
 }  // namespace
-}  // namespace patchbay::cli
+}  // namespace patchbay::cli::run_program_test

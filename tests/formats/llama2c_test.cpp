@@ -19,7 +19,7 @@
 #include "file_text.hpp"
 #include "paths.hpp"
 
-namespace patchbay {
+namespace patchbay::llama2c_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -222,4 +222,4 @@ INSTANTIATE_TEST_SUITE_P(Models, PublishedLlama2c,
                                            Published{"babyllama", "model5000.bin", "tok105.model"}));
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::llama2c_test

@@ -8,7 +8,7 @@
 
 #include "golden_model.hpp"
 
-namespace patchbay::golden {
+namespace patchbay::golden::config_keys_test {
 namespace {
 
 std::string cases_folder() {
@@ -98,4 +98,4 @@ TEST(ConfigKeys, ChangedInAnyWayGiveWhatTransformersGivesOrARefusal) {
 }
 
 }  // namespace
-}  // namespace patchbay::golden
+}  // namespace patchbay::golden::config_keys_test

@@ -8,7 +8,7 @@
 #include "host/registry.hpp"
 #include "paths.hpp"
 
-namespace patchbay {
+namespace patchbay::demo_golden_test {
 namespace {
 
 using json = nlohmann::json;
@@ -72,4 +72,4 @@ TEST(DemoGolden, TheTargetWritesWhatTransformersWrites) { check_greedy("demo-tar
 TEST(DemoGolden, TheDraftWritesWhatTransformersWrites) { check_greedy("demo-draft"); }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::demo_golden_test

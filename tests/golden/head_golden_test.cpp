@@ -15,7 +15,7 @@
 #include "must.hpp"
 #include "paths.hpp"
 
-namespace patchbay {
+namespace patchbay::head_golden_test {
 namespace {
 
 using json = nlohmann::json;
@@ -155,4 +155,4 @@ TEST(HeadGolden, MedusaAgreesWithPyTorchInEachHead) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::head_golden_test

@@ -5,7 +5,7 @@
 
 #include "golden_model.hpp"
 
-namespace patchbay::golden {
+namespace patchbay::golden::model_golden_test {
 namespace {
 
 class ModelGolden : public ::testing::TestWithParam<Setting> {};
@@ -167,4 +167,4 @@ INSTANTIATE_TEST_SUITE_P(Models, ModelGolden, ::testing::ValuesIn(settings()), [
 });
 
 }  // namespace
-}  // namespace patchbay::golden
+}  // namespace patchbay::golden::model_golden_test

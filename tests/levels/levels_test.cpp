@@ -12,7 +12,7 @@
 #include "experiment/disturbance.hpp"
 #include "made_up.hpp"
 
-namespace patchbay::experiment::levels {
+namespace patchbay::experiment::levels::levels_test {
 namespace {
 
 constexpr double kBar = 0.06;
@@ -318,4 +318,4 @@ TEST(Power, IsWhatTheSmallestDetectableDifferencePromises) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment::levels
+}  // namespace patchbay::experiment::levels::levels_test

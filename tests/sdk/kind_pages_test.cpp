@@ -13,7 +13,7 @@
 #include "paths.hpp"
 #include "pattern.hpp"
 
-namespace patchbay {
+namespace patchbay::kind_pages_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -136,4 +136,4 @@ TEST(Gallery, HasEveryFolderOfPluginsAndNoOther) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::kind_pages_test

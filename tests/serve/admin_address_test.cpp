@@ -15,7 +15,7 @@
 #include "serve/socket_file.hpp"
 #include "serve/temporary_folder.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::admin_address_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -209,4 +209,4 @@ TEST_F(DefaultAddress, FindsTheLivingAndSweepsTheDead) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::admin_address_test

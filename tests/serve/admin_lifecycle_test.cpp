@@ -5,7 +5,7 @@
 
 #include "serve/admin_fixture.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::admin_lifecycle_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,4 +96,4 @@ TEST(AdminDrain, LetsStreamsEndAndThenTheServer) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::admin_lifecycle_test

@@ -5,7 +5,7 @@
 #include "paths.hpp"
 #include "serve/admin_fixture.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::admin_requests_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -98,4 +98,4 @@ TEST(AdminPlugins, SayWhichCanBeUsedAndWhyNot) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::admin_requests_test

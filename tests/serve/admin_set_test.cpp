@@ -6,7 +6,7 @@
 #include "serve/admin_fixture.hpp"
 #include "serve/load_client.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::admin_set_test {
 namespace {
 
 TEST(AdminSet, OfHotParametersUnderLoadChangesNoTokenOfAnyStream) {
@@ -124,4 +124,4 @@ TEST(AdminSwap, BesideAsManySettingsLosesAndDoublesNothing) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::admin_set_test

@@ -3,7 +3,7 @@
 
 #include "serve/admin_fixture.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::admin_status_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -74,4 +74,4 @@ TEST(AdminStatus, IsSaidWhileAStepTakesLong) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::admin_status_test

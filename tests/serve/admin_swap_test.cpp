@@ -4,7 +4,7 @@
 
 #include "serve/admin_fixture.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::admin_swap_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -227,4 +227,4 @@ TEST(AdminSwap, IsRefusedWithPhaseAndReason) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::admin_swap_test

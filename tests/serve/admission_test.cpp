@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace patchbay::serve {
+namespace patchbay::serve::admission_test {
 namespace {
 
 struct Bench {
@@ -71,4 +71,4 @@ TEST(Admission, IsClosedOnceAndForAll) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve
+}  // namespace patchbay::serve::admission_test

@@ -7,7 +7,7 @@
 #include "serve/reply.hpp"
 #include "serve/server_fixture.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::completions_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -464,4 +464,4 @@ TEST(Routes, TokenizeTextsAndChats) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::completions_test

@@ -5,7 +5,7 @@
 
 #include "serve/server_fixture.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::connections_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -303,4 +303,4 @@ TEST(Connections, AreNotInheritedByProgramsThatAreStarted) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::connections_test

@@ -5,7 +5,7 @@
 #include "serve/dashboard.hpp"
 #include "serve/server_fixture.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::dashboard_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -49,4 +49,4 @@ TEST(Dashboard, OfTheAdminAddressIsOpenAndItsMetricsNeedTheToken) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::dashboard_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace patchbay::serve {
+namespace patchbay::serve::deadline_test {
 namespace {
 
 TEST(Deadlines, AreOverOnceTheirTicksHavePassed) {
@@ -22,4 +22,4 @@ TEST(Deadlines, AreOverOnceTheirTicksHavePassed) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve
+}  // namespace patchbay::serve::deadline_test

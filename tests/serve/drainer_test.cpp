@@ -10,7 +10,7 @@
 #include "base/clock.hpp"
 #include "serve/server_fixture.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::drainer_test {
 namespace {
 
 using service::ServiceState;
@@ -82,4 +82,4 @@ TEST_F(Drainers, HaveNothingToWaitForWhereTheyDidNotBegin) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::drainer_test

@@ -9,7 +9,7 @@
 #include "serve/server_fixture.hpp"
 #include "serve/temporary_folder.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::embeddings_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -240,4 +240,4 @@ TEST(Embeddings, AreCountedByTheirRoute) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::embeddings_test

@@ -4,7 +4,7 @@
 
 #include "serve/error_reply.hpp"
 
-namespace patchbay::serve {
+namespace patchbay::serve::fields_test {
 namespace {
 
 TEST(Fields, ReadWhatIsThereAndKeepTheFirstFault) {
@@ -70,4 +70,4 @@ TEST(ErrorReplies, HaveTheStatusOfTheCode) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve
+}  // namespace patchbay::serve::fields_test

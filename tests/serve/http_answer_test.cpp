@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace patchbay::serve {
+namespace patchbay::serve::http_answer_test {
 namespace {
 
 TEST(HttpAnswers, HaveTheirHeadersAndLength) {
@@ -29,4 +29,4 @@ TEST(HttpAnswers, ComeInChunksWithTheirSize) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve
+}  // namespace patchbay::serve::http_answer_test

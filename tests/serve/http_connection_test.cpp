@@ -8,7 +8,7 @@
 
 #include "serve/socket_pair.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::http_connection_test {
 namespace {
 
 class HttpConnections : public ::testing::Test {
@@ -95,4 +95,4 @@ TEST_F(HttpConnections, ThatComeWhileTheServerClosesMayAskOnceAndSoon) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::http_connection_test

@@ -6,7 +6,7 @@
 
 #include "serve/server_fixture.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::key_limits_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -121,4 +121,4 @@ TEST(PrefixCachePerKey, SharesNothingBetweenKeys) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::key_limits_test

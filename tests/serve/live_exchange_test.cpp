@@ -7,7 +7,7 @@
 
 #include "serve/socket_pair.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::live_exchange_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -159,4 +159,4 @@ TEST_F(LiveExchanges, AreCountedUntilTheyAreDropped) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::live_exchange_test

@@ -16,7 +16,7 @@
 #include "serve/load_client.hpp"
 #include "serve/server_fixture.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::load_test {
 namespace {
 
 // Memory that this process has in RAM, in bytes.
@@ -299,4 +299,4 @@ TEST(Load, ManyMalformedRequestsLeaveNothing) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::load_test

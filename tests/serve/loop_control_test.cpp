@@ -14,7 +14,7 @@
 #include "service/run_to_end.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::loop_control_test {
 namespace {
 
 using ::testing::AllOf;
@@ -183,4 +183,4 @@ TEST(LoopControl, LetsNoClientWaitAtTheEnd) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::loop_control_test

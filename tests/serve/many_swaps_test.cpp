@@ -12,7 +12,7 @@
 #include "serve/server_fixture.hpp"
 #include "serve/temporary_folder.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::many_swaps_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -145,4 +145,4 @@ TEST_F(Many, SwapsOfAllSlotsUnderLoadLoseNothingAndHoldNothing) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::many_swaps_test

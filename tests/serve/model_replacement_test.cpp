@@ -13,7 +13,7 @@
 #include "serve/server_fixture.hpp"
 #include "serve/temporary_folder.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::model_replacement_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -295,4 +295,4 @@ TEST_F(Replaced, AServerThatEndsMeanwhileAnswersTheRequestsThatWait) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::model_replacement_test

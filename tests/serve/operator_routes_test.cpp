@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-namespace patchbay::serve {
+namespace patchbay::serve::operator_routes_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -97,4 +97,4 @@ TEST(OperatorRoutes, AreReadyWhileRequestsAreTaken) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve
+}  // namespace patchbay::serve::operator_routes_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace patchbay::serve {
+namespace patchbay::serve::request_reader_test {
 namespace {
 
 using ::testing::Contains;
@@ -197,4 +197,4 @@ TEST_F(RequestReaders, AreFullWhereMuchWasReadAhead) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve
+}  // namespace patchbay::serve::request_reader_test

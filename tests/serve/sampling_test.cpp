@@ -2,7 +2,7 @@
 // and something other than without it.
 #include "serve/server_fixture.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::sampling_test {
 namespace {
 
 using engine::SamplingParams;
@@ -176,4 +176,4 @@ TEST(RequestFields, ContinuousUsageCountsWithEachEvent) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::sampling_test

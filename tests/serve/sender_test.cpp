@@ -4,7 +4,7 @@
 
 #include "serve/socket_pair.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::sender_test {
 namespace {
 
 class Senders : public ::testing::Test {
@@ -72,4 +72,4 @@ TEST_F(Senders, SendNothingOnceTheSocketIsClosed) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::sender_test

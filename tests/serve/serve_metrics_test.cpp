@@ -7,7 +7,7 @@
 #include "serve/server_fixture.hpp"
 #include "serve/tenant_tokens.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::serve_metrics_test {
 namespace {
 
 // The value of a series as /metrics has it; nothing: it is not there.
@@ -121,4 +121,4 @@ TEST(ServeMetrics, WhatNoHandlerAnswersIsCountedAsRejected) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::serve_metrics_test

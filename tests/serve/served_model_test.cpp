@@ -9,7 +9,7 @@
 #include "serve/temporary_folder.hpp"
 #include "unit/weights/gguf_fixture.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::served_model_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -100,4 +100,4 @@ TEST(ChatTemplates, OfAGgufFileAreItsOwn) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::served_model_test

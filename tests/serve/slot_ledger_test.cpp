@@ -7,7 +7,7 @@
 
 #include <sstream>
 
-namespace patchbay::serve {
+namespace patchbay::serve::slot_ledger_test {
 namespace {
 
 class SlotHistoryOf : public ::testing::Test { // a server and its supervisor
@@ -95,4 +95,4 @@ TEST_F(SlotHistoryOf, TheCulpritIsNamedWithItsCallAndGivesWayToItsPredecessorAsT
 }
 
 }  // namespace
-}  // namespace patchbay::serve
+}  // namespace patchbay::serve::slot_ledger_test

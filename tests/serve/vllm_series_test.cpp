@@ -11,7 +11,7 @@
 #include "serve/engine_observers.hpp"
 #include "serve/vllm_metrics.hpp"
 
-namespace patchbay::serve::vllm {
+namespace patchbay::serve::vllm::vllm_series_test {
 namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
@@ -179,4 +179,4 @@ TEST(VllmMetricsTest, CountsARequestOnceAndTheTimeOfThoseThatWereNotAborted) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::vllm
+}  // namespace patchbay::serve::vllm::vllm_series_test

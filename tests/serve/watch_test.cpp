@@ -13,7 +13,7 @@
 #include "serve/server_fixture.hpp"
 #include "serve/temporary_folder.hpp"
 
-namespace patchbay::serve::testing {
+namespace patchbay::serve::testing::watch_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -174,4 +174,4 @@ TEST(AdminWatch, AdoptsANewBuildOfTheModelsPluginWithItsWeights) {
 }
 
 }  // namespace
-}  // namespace patchbay::serve::testing
+}  // namespace patchbay::serve::testing::watch_test

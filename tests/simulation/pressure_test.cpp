@@ -13,7 +13,7 @@
 #include "unit/engine/engine_fixture.hpp"
 #include "paths.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::pressure_test {
 namespace {
 
 constexpr uint32_t kRequests = 500;
@@ -259,4 +259,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::pressure_test

@@ -8,7 +8,7 @@
 
 #include "simulation/simulation_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::simulation_test {
 namespace {
 
 TEST(Simulation, KeepsItsBooksAndLosesNothingWhateverHappens) {
@@ -55,4 +55,4 @@ TEST(Simulation, IsTheSameOfASeed) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::simulation_test

@@ -14,7 +14,7 @@
 #include "scenario/scripted_engine.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::worlds_test {
 namespace {
 
 constexpr uint32_t kVocab = 1000;
@@ -340,4 +340,4 @@ TEST(Worlds, OrcaPreemptsNoRequest) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::worlds_test

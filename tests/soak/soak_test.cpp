@@ -15,7 +15,7 @@
 #include "experiment/spec_load.hpp"
 #include "paths.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::soak_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,4 +114,4 @@ TEST_F(Soak, ComputedRunsGiveBackWhatTheyTook) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::soak_test

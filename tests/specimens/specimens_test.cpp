@@ -9,7 +9,7 @@
 #include "host/probe.hpp"
 #include "paths.hpp"
 
-namespace patchbay {
+namespace patchbay::specimens_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -326,4 +326,4 @@ TEST(EveryCheck, HasASpecimen) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::specimens_test

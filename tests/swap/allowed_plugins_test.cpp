@@ -12,7 +12,7 @@
 #include "paths.hpp"
 #include "swap/swap_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::allowed_plugins_test {
 namespace {
 
 using namespace testing;
@@ -111,4 +111,4 @@ TEST_F(AllowedPlugins, AManifestThatNamesAnAllowedDigestDoesNotHelpOtherBytes) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::allowed_plugins_test

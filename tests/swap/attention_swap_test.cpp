@@ -5,7 +5,7 @@
 #include "host/registry.hpp"
 #include "swap/swap_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::attention_swap_test {
 namespace {
 
 using namespace testing;
@@ -152,4 +152,4 @@ TEST(AttentionSwap, TogetherWithAllOtherSlots) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::attention_swap_test

@@ -7,7 +7,7 @@
 #include "patchbay/sdk/philox.hpp"
 #include "swap/checkpoint_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::every_kind_test {
 namespace {
 
 using namespace testing;
@@ -162,4 +162,4 @@ TEST(RandomSwaps, OfAnySlotSoundOrFaultyAloneOrTogetherChangeNoText) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::every_kind_test

@@ -37,7 +37,7 @@ thread_local int64_t allocations_left = -1; // of this thread, before the one th
 [[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
 #endif
 
-namespace patchbay::engine {
+namespace patchbay::engine::failing_calls_test {
 namespace {
 
 using namespace testing;
@@ -208,4 +208,4 @@ INSTANTIATE_TEST_SUITE_P(Swaps, FailingCalls,
                          [](const auto& p) { return std::string(name_of(p.param.slot)); });
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::failing_calls_test

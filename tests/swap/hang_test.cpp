@@ -7,7 +7,7 @@
 #include "swap/checkpoint_fixture.hpp"
 #include "swap/swap_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::hang_test {
 namespace {
 
 using namespace testing;
@@ -84,4 +84,4 @@ INSTANTIATE_TEST_SUITE_P(Hangs, AnyKind, ::testing::ValuesIn(kHanging),
                          [](const auto& p) { return std::string(p.param.kind); });
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::hang_test

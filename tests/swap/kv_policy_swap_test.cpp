@@ -3,7 +3,7 @@
 
 #include "swap/swap_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::kv_policy_swap_test {
 namespace {
 
 using namespace testing;
@@ -106,4 +106,4 @@ TEST(KvPolicySwap, IsRefusedWhereTheCacheKeepsItsOwnOrder) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::kv_policy_swap_test

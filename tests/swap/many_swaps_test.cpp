@@ -6,7 +6,7 @@
 #include "host/registry.hpp"
 #include "swap/swap_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::many_swaps_test {
 namespace {
 
 using namespace testing;
@@ -96,4 +96,4 @@ TEST(ManySwaps, ArePostedByOtherThreadsWhileStepsRun) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::many_swaps_test

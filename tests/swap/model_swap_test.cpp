@@ -7,7 +7,7 @@
 #include "swap/checkpoint_fixture.hpp"
 #include "swap/swap_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::model_swap_test {
 namespace {
 
 using namespace testing;
@@ -167,4 +167,4 @@ TEST(ModelSwap, OfAnEngineWithAThreadOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::model_swap_test

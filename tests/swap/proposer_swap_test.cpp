@@ -4,7 +4,7 @@
 #include "paths.hpp"
 #include "swap/swap_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::proposer_swap_test {
 namespace {
 
 using namespace testing;
@@ -113,4 +113,4 @@ TEST(ProposerSwap, BetweenProposersOfOneDraftModelKeepsItsKv) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::proposer_swap_test

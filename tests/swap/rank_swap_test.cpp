@@ -6,7 +6,7 @@
 #include "paths.hpp"
 #include "swap/checkpoint_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::rank_swap_test {
 namespace {
 
 using namespace testing;
@@ -282,4 +282,4 @@ TEST_F(RankSwap, ThatFailsInAStepAfterItsProbationEndsTheEngineWhichNamesTheRank
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::rank_swap_test

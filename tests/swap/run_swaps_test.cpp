@@ -3,7 +3,7 @@
 #include "paths.hpp"
 #include "swap/swap_fixture.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::run_swaps_test {
 namespace {
 
 using namespace engine::testing;
@@ -121,4 +121,4 @@ TEST(RunSwaps, WhatIsRefusedBeforeTheRunIsAFailureWithItsPlace) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::run_swaps_test

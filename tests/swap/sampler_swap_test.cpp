@@ -4,7 +4,7 @@
 
 #include "host/registry.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::sampler_swap_test {
 namespace {
 
 using namespace testing;
@@ -140,4 +140,4 @@ TEST(SamplerSwap, AnotherAlgorithmMakesOtherTextsFromThenOn) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::sampler_swap_test

@@ -3,7 +3,7 @@
 #include "host/slot.hpp"
 #include "swap/swap_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::scheduler_swap_test {
 namespace {
 
 using namespace testing;
@@ -305,4 +305,4 @@ TEST(SchedulerSwap, ThatNoStepEverReachedIsReportedAtTheEndOfItsEngine) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::scheduler_swap_test

@@ -13,7 +13,7 @@
 #include "patchbay/sdk/scheduler.hpp"
 #include "unit/host/slot_steps.hpp"
 
-namespace patchbay::host {
+namespace patchbay::host::slot_test {
 namespace {
 
 std::mutex notes;                                 // of both below
@@ -277,4 +277,4 @@ TEST(SlotsEnd, LeavesNothingInSwapsThatOthersHold) {
 }
 
 }  // namespace
-}  // namespace patchbay::host
+}  // namespace patchbay::host::slot_test

@@ -5,7 +5,7 @@
 
 #include "base/refusals.hpp"
 
-namespace patchbay::host {
+namespace patchbay::host::swap_line_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -114,4 +114,4 @@ TEST_F(SwapLineTest, OfASettledSwapIsHeardThroughItsRecord) {
 }
 
 }  // namespace
-}  // namespace patchbay::host
+}  // namespace patchbay::host::swap_line_test

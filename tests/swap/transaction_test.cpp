@@ -6,7 +6,7 @@
 #include "host/slot.hpp"
 #include "swap/swap_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::transaction_test {
 namespace {
 
 using namespace testing;
@@ -264,4 +264,4 @@ TEST(SwapTransaction, WithAKvPolicyAtEveryBoundaryLeavesEveryTextAsItIs) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::transaction_test

@@ -6,7 +6,7 @@
 #include "pattern.hpp"
 #include "tree.hpp"
 
-namespace patchbay::tidy {
+namespace patchbay::tidy::calls_test {
 namespace {
 
 struct Ban {
@@ -73,4 +73,4 @@ TEST(BannedCalls, StandardOutputIsForTheProgramsThatPrint) {
 }
 
 }  // namespace
-}  // namespace patchbay::tidy
+}  // namespace patchbay::tidy::calls_test

@@ -8,7 +8,7 @@
 #include "pattern.hpp"
 #include "tree.hpp"
 
-namespace patchbay::tidy {
+namespace patchbay::tidy::classes_test {
 namespace {
 
 constexpr size_t kManyMembers = 25;
@@ -110,4 +110,4 @@ TEST(Classes, MembersAreFieldsAndFunctions) {
 }
 
 }  // namespace
-}  // namespace patchbay::tidy
+}  // namespace patchbay::tidy::classes_test

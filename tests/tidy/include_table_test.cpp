@@ -10,7 +10,7 @@
 #include "pattern.hpp"
 #include "tree.hpp"
 
-namespace patchbay::tidy {
+namespace patchbay::tidy::include_table_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -110,4 +110,4 @@ TEST(IncludeTable, OnlyTheHostKnowsBoostDll) {
 }
 
 }  // namespace
-}  // namespace patchbay::tidy
+}  // namespace patchbay::tidy::include_table_test

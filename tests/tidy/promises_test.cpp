@@ -8,7 +8,7 @@
 #include "pattern.hpp"
 #include "tree.hpp"
 
-namespace patchbay::tidy {
+namespace patchbay::tidy::promises_test {
 namespace {
 
 std::set<std::string> tests_of_the_tree() {
@@ -49,4 +49,4 @@ TEST(Promises, NameScenariosAndTestsThatExist) {
 }
 
 }  // namespace
-}  // namespace patchbay::tidy
+}  // namespace patchbay::tidy::promises_test

@@ -4,7 +4,7 @@
 #include "pattern.hpp"
 #include "tree.hpp"
 
-namespace patchbay::tidy {
+namespace patchbay::tidy::sampling_parameters_test {
 namespace {
 
 TEST(SamplingParameters, AreNamedInAtMostSixFilesOfTheCore) {
@@ -29,4 +29,4 @@ TEST(SamplingParameters, AreNamedInAtMostSixFilesOfTheCore) {
 }
 
 }  // namespace
-}  // namespace patchbay::tidy
+}  // namespace patchbay::tidy::sampling_parameters_test

@@ -12,7 +12,7 @@
 #include "pattern.hpp"
 #include "tree.hpp"
 
-namespace patchbay::tidy {
+namespace patchbay::tidy::slow_tests_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -72,4 +72,4 @@ TEST(SlowTests, EachPatternMatchesATest) {
 }
 
 }  // namespace
-}  // namespace patchbay::tidy
+}  // namespace patchbay::tidy::slow_tests_test

@@ -10,7 +10,7 @@
 #include "pattern.hpp"
 #include "tree.hpp"
 
-namespace patchbay::tidy {
+namespace patchbay::tidy::words_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -77,4 +77,4 @@ TEST(Words, OfThePagesAreTheFieldsOwn) {
 }
 
 }  // namespace
-}  // namespace patchbay::tidy
+}  // namespace patchbay::tidy::words_test

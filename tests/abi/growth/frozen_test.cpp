@@ -16,7 +16,7 @@
 #include "unit/engine/engine_fixture.hpp"
 #include "unit/host/host_fixture.hpp"
 
-namespace patchbay {
+namespace patchbay::frozen_test {
 namespace {
 
 using namespace engine::testing;
@@ -250,4 +250,4 @@ TEST(FrozenSampler, SamplesWhatItSampledOnTheDayOfTheFreeze) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::frozen_test

@@ -12,7 +12,7 @@
 #include "unit/engine/engine_fixture.hpp"
 #include "unit/host/host_fixture.hpp"
 
-namespace patchbay {
+namespace patchbay::growth_test {
 namespace {
 
 using namespace engine::testing;
@@ -140,4 +140,4 @@ TEST(ChangedHeaders, HaveStructsOfOtherSizes) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::growth_test

@@ -6,7 +6,7 @@
 #include <future>
 #include <thread>
 
-namespace patchbay {
+namespace patchbay::call_watch_test {
 namespace {
 
 constexpr uint64_t kMs = 1'000'000;
@@ -77,4 +77,4 @@ TEST(CallWatch, DoesNotCountTheTimeInWhichTheProcessWasStopped) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::call_watch_test

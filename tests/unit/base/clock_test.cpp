@@ -4,7 +4,7 @@
 
 #include <regex>
 
-namespace patchbay {
+namespace patchbay::clock_test {
 namespace {
 
 TEST(Clock, VirtualTimeMovesOnlyOnRequest) {
@@ -34,4 +34,4 @@ TEST(Clock, TheDateIsWrittenAsAsked) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::clock_test

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-namespace patchbay {
+namespace patchbay::cores_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -67,4 +67,4 @@ TEST_F(CoreQuota, IsReadOfVersionOneToo) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::cores_test

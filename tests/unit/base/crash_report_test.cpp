@@ -11,7 +11,7 @@
 #include "base/thread_pool.hpp"
 #include "base/thread_stack.hpp"
 
-namespace patchbay {
+namespace patchbay::crash_report_test {
 namespace {
 
 constexpr const char* kScheduler = "scheduler 'mine'";
@@ -137,4 +137,4 @@ TEST(CrashReport, AFullStackIsReportedToo) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::crash_report_test

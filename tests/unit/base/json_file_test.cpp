@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace patchbay {
+namespace patchbay::json_file_test {
 namespace {
 
 TEST(JsonFile, ReadsWhatIsWellFormed) {
@@ -49,4 +49,4 @@ TEST(JsonFile, WhatIsNoFileIsSaid) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::json_file_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace patchbay {
+namespace patchbay::line_fit_test {
 namespace {
 
 TEST(LineFit, WithEqualSharesIsTheLeastSquaresFit) {
@@ -27,4 +27,4 @@ TEST(LineFit, WithALargerShareFollowsLaterPoints) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::line_fit_test

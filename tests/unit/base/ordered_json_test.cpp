@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace patchbay {
+namespace patchbay::ordered_json_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -53,4 +53,4 @@ TEST(OrderedJson, TakesAsManyMembersAsAVocabularyHasTokens) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::ordered_json_test

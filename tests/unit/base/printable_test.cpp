@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace patchbay {
+namespace patchbay::printable_test {
 namespace {
 
 TEST(Printable, leaves_text_as_it_is) {
@@ -46,4 +46,4 @@ TEST(PrintableLines, stay_lines) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::printable_test

@@ -14,7 +14,7 @@
 #include "base/printable.hpp"
 #include "base/temporary_folder.hpp"
 
-namespace patchbay {
+namespace patchbay::refusals_test {
 namespace {
 
 TEST(Refusals, HaveTheirCode) {
@@ -64,4 +64,4 @@ TEST(Refusals, OfAnEnvironmentVariableAreTheUsersFault) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::refusals_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace patchbay {
+namespace patchbay::sha256_test {
 namespace {
 
 TEST(Sha256, AgreesWithTheStandardsExamples) { // FIPS 180-4
@@ -15,4 +15,4 @@ TEST(Sha256, AgreesWithTheStandardsExamples) { // FIPS 180-4
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::sha256_test

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace patchbay {
+namespace patchbay::suggest_test {
 namespace {
 
 const std::vector<std::string> kWords = {"fcfs", "priority", "sjf", "static", "max_num_seqs", "max_num_batched_tokens"};
@@ -27,4 +27,4 @@ TEST(Suggest, SaysNothingRatherThanSomethingFarFetched) {
 TEST(Suggest, ReadsAsTheEndOfASentence) { EXPECT_EQ(did_you_mean("sjff", kWords), " (did you mean 'sjf'?)"); }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::suggest_test

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <vector>
 
-namespace patchbay {
+namespace patchbay::thread_pool_test {
 namespace {
 
 void run(ThreadPool& pool, uint32_t count, std::function<void(uint32_t)> f) {
@@ -176,4 +176,4 @@ TEST(ThreadPool, HandsOutTheSameThreadsAsAService) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::thread_pool_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace patchbay {
+namespace patchbay::utf8_test {
 namespace {
 
 TEST(Utf8, TheFirstAndTheLastCharacterOfEachLengthAreRead) {
@@ -41,4 +41,4 @@ TEST(Utf8, CharactersAreCountedByTheirFirstBytes) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::utf8_test

@@ -10,7 +10,7 @@
 #include "bench/times.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
-namespace patchbay::bench {
+namespace patchbay::bench::bench_test {
 namespace {
 
 TEST(AtShare, LiesBetweenTwoValuesWhereNoneIsAtIt) {
@@ -233,4 +233,4 @@ TEST(BenchGrammar, ReadsATextOfEachForm) {
 }
 
 }  // namespace
-}  // namespace patchbay::bench
+}  // namespace patchbay::bench::bench_test

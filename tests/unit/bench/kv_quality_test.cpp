@@ -6,7 +6,7 @@
 
 #include "unit/engine/engine_fixture.hpp"
 
-namespace patchbay::bench {
+namespace patchbay::bench::kv_quality_test {
 namespace {
 
 using namespace engine;
@@ -70,4 +70,4 @@ TEST(KvQuality, RefusesWhatCannotBeScored) {
 }
 
 }  // namespace
-}  // namespace patchbay::bench
+}  // namespace patchbay::bench::kv_quality_test

@@ -2,7 +2,7 @@
 
 #include "unit/config/config_fixture.hpp"
 
-namespace patchbay::config {
+namespace patchbay::config::document_test {
 namespace {
 
 using Document_ = ConfigFiles;
@@ -227,4 +227,4 @@ TEST(Faults, a_file_full_of_them_is_cut_short) {
 }
 
 }  // namespace
-}  // namespace patchbay::config
+}  // namespace patchbay::config::document_test

@@ -3,7 +3,7 @@
 #include "unit/config/config_fixture.hpp"
 #include "paths.hpp"
 
-namespace patchbay::config {
+namespace patchbay::config::load_test {
 namespace {
 
 using Load = ConfigFiles;
@@ -354,4 +354,4 @@ TEST_F(Load, the_files_in_the_tree_are_right) {
 }
 
 }  // namespace
-}  // namespace patchbay::config
+}  // namespace patchbay::config::load_test

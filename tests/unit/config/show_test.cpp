@@ -5,7 +5,7 @@
 #include "file_text.hpp"
 #include "paths.hpp"
 
-namespace patchbay::config {
+namespace patchbay::config::show_test {
 namespace {
 
 using Show = ConfigFiles;
@@ -146,4 +146,4 @@ TEST_F(Show, the_documentation_has_a_row_of_every_key) {
 }
 
 }  // namespace
-}  // namespace patchbay::config
+}  // namespace patchbay::config::show_test

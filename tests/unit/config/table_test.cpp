@@ -4,7 +4,7 @@
 
 #include <map>
 
-namespace patchbay::config {
+namespace patchbay::config::table_test {
 namespace {
 
 enum class Mode { kStrict, kLoose };
@@ -170,4 +170,4 @@ TEST(Table, defaults_are_those_of_the_struct) {
 }
 
 }  // namespace
-}  // namespace patchbay::config
+}  // namespace patchbay::config::table_test

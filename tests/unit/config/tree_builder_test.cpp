@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace patchbay::config {
+namespace patchbay::config::tree_builder_test {
 namespace {
 
 Origin at(uint32_t line) { return {Origin::Kind::kFile, std::make_shared<const std::string>("a"), line, 1}; }
@@ -108,4 +108,4 @@ TEST(TreeBudget, CountsValuesAndBytesOfWhatIsCopied) {
 }
 
 }  // namespace
-}  // namespace patchbay::config
+}  // namespace patchbay::config::tree_builder_test

@@ -11,7 +11,7 @@
 #include "patchbay/plugin.hpp"
 #include "weights.hpp"
 
-namespace patchbay {
+namespace patchbay::memory_test {
 namespace {
 
 TEST(CpuMemory, IsZeroedAndAligned) {
@@ -72,4 +72,4 @@ TEST_F(WeightsTest, AVectorIsKeptAsItIs) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::memory_test

@@ -27,6 +27,7 @@ void Communicator::all_reduce(float* x, int64_t count) { // as if all ranks had 
 void Communicator::all_gather(float*, const float*, int64_t, int64_t) {}
 void Communicator::abort() noexcept { links_->aborted = true; }
 
+namespace rank_connection_test {
 namespace {
 
 class RankConnectionTest : public testing::Test {
@@ -87,4 +88,5 @@ TEST_F(RankConnectionTest, AnOpOfALostConnectionEndsItsStep) {
 }
 
 }  // namespace
+}  // namespace rank_connection_test
 }  // namespace patchbay

@@ -6,7 +6,7 @@
 
 #include "unit/cuda/attention_case.hpp"
 
-namespace patchbay::kernels::cuda {
+namespace patchbay::kernels::cuda::attention_plan_test {
 namespace {
 
 AttentionShape shape_of(int32_t heads, int32_t kv_heads, int64_t window = 0) {
@@ -149,4 +149,4 @@ TEST(CudaAttentionPlan, ALayoutsPartsFollowEachOther) {
 }
 
 }  // namespace
-}  // namespace patchbay::kernels::cuda
+}  // namespace patchbay::kernels::cuda::attention_plan_test

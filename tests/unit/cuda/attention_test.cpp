@@ -3,7 +3,7 @@
 
 #include "unit/cuda/attention_case.hpp"
 
-namespace patchbay::kernels::cuda {
+namespace patchbay::kernels::cuda::attention_test {
 namespace {
 
 void expect_near(const Floats& got, const Floats& expected, double near) {
@@ -140,4 +140,4 @@ TEST(CudaAttentionTiles, AreTakenWhereTheyFit) {
 }
 
 }  // namespace
-}  // namespace patchbay::kernels::cuda
+}  // namespace patchbay::kernels::cuda::attention_test

@@ -7,7 +7,7 @@
 #include "kernels/reference.hpp"
 #include "unit/cuda/values.hpp"
 
-namespace patchbay::kernels::cuda {
+namespace patchbay::kernels::cuda::ops_test {
 namespace {
 
 class CudaOps : public testing::TestWithParam<pb_dtype> {
@@ -342,4 +342,4 @@ TEST(CudaConversion, RoundsAndWidens) {
 }
 
 }  // namespace
-}  // namespace patchbay::kernels::cuda
+}  // namespace patchbay::kernels::cuda::ops_test

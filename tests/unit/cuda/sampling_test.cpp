@@ -8,7 +8,7 @@
 #include "patchbay/sdk/philox.hpp"
 #include "unit/cuda/values.hpp"
 
-namespace patchbay::kernels::cuda {
+namespace patchbay::kernels::cuda::sampling_test {
 namespace {
 
 struct Case {
@@ -275,4 +275,4 @@ TEST(CudaSampling, PacksWhatRowsAskForOnce) {
 }
 
 }  // namespace
-}  // namespace patchbay::kernels::cuda
+}  // namespace patchbay::kernels::cuda::sampling_test

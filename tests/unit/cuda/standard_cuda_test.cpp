@@ -9,7 +9,7 @@
 #include "patchbay/sdk/tensor.hpp"
 #include "unit/devices/loaded_plugin.hpp"
 
-namespace patchbay::kernels::cuda {
+namespace patchbay::kernels::cuda::standard_cuda_test {
 namespace {
 
 bool has_cuda_sampler() { return std::filesystem::exists(built_plugin("sampler-standard_cuda")); }
@@ -113,4 +113,4 @@ TEST(StandardCuda, WorksInNoOrderButTheQueues) {
 }
 
 }  // namespace
-}  // namespace patchbay::kernels::cuda
+}  // namespace patchbay::kernels::cuda::standard_cuda_test

@@ -3,7 +3,7 @@
 
 #include "device_case.hpp"
 
-namespace patchbay {
+namespace patchbay::gpu_test {
 namespace {
 
 using testing::HasSubstr;
@@ -117,4 +117,4 @@ TEST_F(GpuTest, ChecksEachOpOnlyWithCheckEachOp) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::gpu_test

@@ -7,7 +7,7 @@
 #include "expert_tables.hpp"
 #include "weights.hpp"
 
-namespace patchbay {
+namespace patchbay::graphs_test {
 namespace {
 
 using testing::HasSubstr;
@@ -110,4 +110,4 @@ TEST_F(GraphsTest, ATableIsMadeOnceForAListOfExperts) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::graphs_test

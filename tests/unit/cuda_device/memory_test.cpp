@@ -8,7 +8,7 @@
 
 #include "device_case.hpp"
 
-namespace patchbay {
+namespace patchbay::memory_test {
 namespace {
 
 using testing::HasSubstr;
@@ -62,4 +62,4 @@ TEST_F(MemoryTest, MoreThanThereIsIsRefused) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::memory_test

@@ -6,7 +6,7 @@
 #include "device_case.hpp"
 #include "kernels/cuda.hpp"
 
-namespace patchbay {
+namespace patchbay::steps_test {
 namespace {
 
 using fake::FakeGpu;
@@ -185,4 +185,4 @@ INSTANTIATE_TEST_SUITE_P(Work, StepsTest, testing::Values(FakeGpu::Pace::kEarly,
                          [](const auto& pace) { return pace.param == FakeGpu::Pace::kEarly ? "early" : "late"; });
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::steps_test

@@ -8,7 +8,7 @@
 #include "device_case.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
-namespace patchbay {
+namespace patchbay::weights_test {
 namespace {
 
 using fake::FakeGpu;
@@ -133,4 +133,4 @@ INSTANTIATE_TEST_SUITE_P(Work, WeightsTest, testing::Values(FakeGpu::Pace::kEarl
                          [](const auto& pace) { return pace.param == FakeGpu::Pace::kEarly ? "early" : "late"; });
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::weights_test

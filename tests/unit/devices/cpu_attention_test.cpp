@@ -6,7 +6,7 @@
 #include "patchbay/sdk/tensor.hpp"
 #include "patchbay/sizes.hpp"
 
-namespace patchbay {
+namespace patchbay::cpu_attention_test {
 namespace {
 
 constexpr pb_attention_spec kSpec{.struct_size = sizeof(pb_attention_spec), .heads = 4, .kv_heads = 2, .head_dim = 16,
@@ -175,4 +175,4 @@ TEST(ReferenceAttention, TakesAnyHeadSize) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::cpu_attention_test

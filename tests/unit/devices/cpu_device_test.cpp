@@ -10,7 +10,7 @@
 #include "patchbay/sdk/tensor.hpp"
 #include "patchbay/sizes.hpp"
 
-namespace patchbay {
+namespace patchbay::cpu_device_test {
 namespace {
 
 class CpuDevice : public testing::TestWithParam<kernels::Isa> {
@@ -309,4 +309,4 @@ TEST(CpuDeviceIsa, IsLoweredByTheEnvironmentAndRefusedWhenUnknown) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::cpu_device_test

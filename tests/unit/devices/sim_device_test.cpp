@@ -10,7 +10,7 @@
 #include "patchbay/sdk/attention_cost.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
-namespace patchbay {
+namespace patchbay::sim_device_test {
 namespace {
 
 // Charges in ns; by default 1 FLOP and 1 byte a nanosecond, so that an op takes the more of its FLOP and its bytes.
@@ -251,4 +251,4 @@ TEST(AttentionCost, OfAPromptWithinItsWindowIsThatWithoutOne) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::sim_device_test

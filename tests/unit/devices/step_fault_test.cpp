@@ -3,7 +3,7 @@
 
 #include "patchbay/sdk/step_fault.hpp"
 
-namespace patchbay {
+namespace patchbay::step_fault_test {
 namespace {
 
 TEST(StepFault, EndThrowsTheStepsFaultOnce) {
@@ -39,4 +39,4 @@ TEST(StepFault, IsTakenOnce) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::step_fault_test

@@ -8,7 +8,7 @@
 #include "doctor/findings.hpp"
 #include "paths.hpp"
 
-namespace patchbay::doctor {
+namespace patchbay::doctor::doctor_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -180,4 +180,4 @@ TEST_F(Doctor, ListsPluginFolders) {
 }
 
 }  // namespace
-}  // namespace patchbay::doctor
+}  // namespace patchbay::doctor::doctor_test

@@ -10,7 +10,7 @@
 #include "unit/engine/engine_fixture.hpp"
 #include "paths.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::async_device_test {
 namespace {
 
 using namespace testing;
@@ -377,4 +377,4 @@ TEST(AsyncOnADevice, AFailureWithAStepInFlightEndsAllRequestsAndNothingHangs) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::async_device_test

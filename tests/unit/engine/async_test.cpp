@@ -6,7 +6,7 @@
 
 #include "unit/engine/engine_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::async_test {
 namespace {
 
 using namespace testing;
@@ -191,4 +191,4 @@ TEST(AsyncScheduling, SaysWhyStepsComeInTurn) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::async_test

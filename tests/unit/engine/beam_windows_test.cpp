@@ -6,7 +6,7 @@
 #include "unit/engine/beam_searches.hpp"
 #include "unit/engine/report_sums.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::beam_windows_test {
 namespace {
 
 using namespace testing;
@@ -200,4 +200,4 @@ TEST(BeamWindows, ThatAreServedEndInTheFewestBlocksOverRandomSearches) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::beam_windows_test

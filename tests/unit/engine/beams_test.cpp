@@ -11,7 +11,7 @@
 #include "unit/engine/beam_searches.hpp"
 #include "unit/engine/report_sums.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::beams_test {
 namespace {
 
 using namespace testing;
@@ -317,4 +317,4 @@ TEST(Beams, ThatCannotBeHadAreRefused) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::beams_test

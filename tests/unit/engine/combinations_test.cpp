@@ -6,7 +6,7 @@
 
 #include "unit/engine/draft_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::combinations_test {
 namespace {
 
 using config::KvDType;
@@ -224,4 +224,4 @@ INSTANTIATE_TEST_SUITE_P(All, Combinations, ::testing::ValuesIn(conditions()),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::combinations_test

@@ -4,7 +4,7 @@
 #include "engine/engine_control.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::configure_test {
 namespace {
 
 using namespace testing;
@@ -52,4 +52,4 @@ TEST(Configure, LeavesWhatIsNotGiven) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::configure_test

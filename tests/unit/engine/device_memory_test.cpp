@@ -6,7 +6,7 @@
 #include "runner/model_runner.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::device_memory_test {
 namespace {
 
 using namespace testing;
@@ -213,4 +213,4 @@ TEST(DeviceMemory, AShareThatWeightsTakeWholeLeavesNoBlock) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::device_memory_test

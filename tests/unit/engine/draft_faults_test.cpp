@@ -4,7 +4,7 @@
 
 #include "unit/engine/draft_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::draft_faults_test {
 namespace {
 
 using namespace testing;
@@ -47,4 +47,4 @@ TEST(DraftModel, APassThatFailsCostsDraftsAndNoText) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::draft_faults_test

@@ -5,7 +5,7 @@
 
 #include "unit/engine/engine_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::draft_length_test {
 namespace {
 
 // What choose() does in a run, on a device that charges time: the same each time, and what metrics record.
@@ -43,4 +43,4 @@ TEST(DraftLength, OfAnEngineIsTheSameInEachRunAndChangesNoText) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::draft_length_test

@@ -10,7 +10,7 @@
 #include "unit/engine/draft_fixture.hpp"
 #include "unit/engine/temporary_folder.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::draft_model_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -408,4 +408,4 @@ TEST(DraftModel, NeedsItsAcceptanceDeclaredWhereNothingIsComputed) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::draft_model_test

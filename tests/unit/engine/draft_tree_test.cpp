@@ -5,7 +5,7 @@
 
 #include "patchbay/sdk/philox.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::draft_tree_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -75,4 +75,4 @@ TEST(DraftTree, OfAnyNumbersKeepsItsLimits) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::draft_tree_test

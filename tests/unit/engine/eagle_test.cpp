@@ -8,7 +8,7 @@
 #include "unit/engine/draft_fixture.hpp"
 #include "unit/engine/temporary_folder.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::eagle_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -225,4 +225,4 @@ TEST(Eagle, IsRefusedWhereItIsNotOrIsNotWhole) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::eagle_test

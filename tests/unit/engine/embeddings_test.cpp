@@ -10,7 +10,7 @@
 #include "paths.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::embeddings_test {
 namespace {
 
 using namespace testing;
@@ -298,4 +298,4 @@ TEST(Embeddings, AreThoseOfOneRankWhenThereAreTwo) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::embeddings_test

@@ -4,7 +4,7 @@
 
 #include "unit/engine/engine_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::engine_metrics_test {
 namespace {
 
 using namespace testing;
@@ -392,4 +392,4 @@ TEST(EngineMetricsTest, APluginsOwnMetricsReachTheScrape) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::engine_metrics_test

@@ -4,7 +4,7 @@
 #include "unit/engine/engine_fixture.hpp"
 
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::engine_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -477,4 +477,4 @@ TEST(Engine, AnUnknownArchitectureIsNamed) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::engine_test

@@ -4,7 +4,7 @@
 #include "engine/metrics/engine_metrics.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::eviction_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -120,4 +120,4 @@ TEST(KvPolicy, WithWindowsEachGroupIsATreeOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::eviction_test

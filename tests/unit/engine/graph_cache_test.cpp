@@ -6,7 +6,7 @@
 
 #include "runner/graph_cache.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::graph_cache_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -163,4 +163,4 @@ TEST(GraphCache, FreesAllWhenAPluginUnderThemGoes) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::graph_cache_test

@@ -7,7 +7,7 @@
 #include "unit/engine/engine_fixture.hpp"
 #include "unit/engine/recorded_rows.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::graphs_test {
 namespace {
 
 using namespace testing;
@@ -220,4 +220,4 @@ TEST(Graphs, VerifyDraftsAsStepsWithoutThemDo) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::graphs_test

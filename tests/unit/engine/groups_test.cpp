@@ -4,7 +4,7 @@
 
 #include "unit/engine/engine_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::groups_test {
 namespace {
 
 // Local layers that see 16 tokens beside a global one, in pages of 8.
@@ -246,4 +246,4 @@ TEST(KvGroups, AProposerIsRefusedWhereAStateCannotGoBack) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::groups_test

@@ -4,7 +4,7 @@
 #include "patchbay/sdk/tensor.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::inner_device_test {
 namespace {
 
 using namespace testing;
@@ -75,4 +75,4 @@ TEST(InnerDevice, IsRefusedWhereThereIsNone) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::inner_device_test

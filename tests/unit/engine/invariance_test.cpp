@@ -9,7 +9,7 @@
 #include "unit/engine/engine_fixture.hpp"
 #include "unit/engine/recorded_rows.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::invariance_test {
 namespace {
 
 struct Case {
@@ -209,4 +209,4 @@ INSTANTIATE_TEST_SUITE_P(Engine, Invariance, ::testing::ValuesIn(kVariations),
                          [](const auto& test) { return name_of(test.param); });
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::invariance_test

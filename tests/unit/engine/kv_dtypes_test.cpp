@@ -5,7 +5,7 @@
 
 #include "unit/engine/draft_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::kv_dtypes_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -92,4 +92,4 @@ TEST(KvDTypes, GiveTheSameTextWhereverPromptsAreCut) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::kv_dtypes_test

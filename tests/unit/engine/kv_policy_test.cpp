@@ -11,7 +11,7 @@
 #include "unit/engine/engine_fixture.hpp"
 #include "unit/engine/temporary_folder.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::kv_policy_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -207,4 +207,4 @@ TEST(FragmentationOfPages, IsWhatHoldsNoTokenYet) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::kv_policy_test

@@ -9,7 +9,7 @@
 #include "paths.hpp"
 #include "unit/engine/temporary_folder.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::load_tokenizer_test {
 namespace {
 
 TEST(LoadTokenizer, CallsAFileThatIsNoneInvalid) {
@@ -29,4 +29,4 @@ TEST(LoadTokenizer, ReadsThatOfTheDemoModel) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::load_tokenizer_test

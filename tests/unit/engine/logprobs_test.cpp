@@ -5,7 +5,7 @@
 #include "unit/engine/engine_fixture.hpp"
 #include "paths.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::logprobs_test {
 namespace {
 
 using namespace testing;
@@ -248,4 +248,4 @@ TEST(BestOf, EndsOnceForEachOutputWhenItIsAborted) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::logprobs_test

@@ -3,7 +3,7 @@
 
 #include "unit/engine/draft_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::medusa_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -66,4 +66,4 @@ TEST(Medusa, IsRefusedBesideAModelOfAnotherWidth) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::medusa_test

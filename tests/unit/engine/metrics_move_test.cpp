@@ -11,7 +11,7 @@
 #include "unit/engine/engine_fixture.hpp"
 #include "paths.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::metrics_move_test {
 namespace {
 
 using namespace testing;
@@ -241,4 +241,4 @@ TEST(MetricsMove, NoVerifiedDraftIsLeftOutHoweverLongTheDrafts) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::metrics_move_test

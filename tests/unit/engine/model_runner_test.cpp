@@ -6,7 +6,7 @@
 
 #include "engine_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::model_runner_test {
 namespace {
 
 struct Parts {
@@ -346,4 +346,4 @@ TEST(ModelRunner, OverwritesPagesAndSlotsWithZeros) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::model_runner_test

@@ -7,7 +7,7 @@
 #include "unit/engine/temporary_folder.hpp"
 #include "unit/text/spaced_words.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::output_test {
 namespace {
 
 // A random model that speaks the demo model's byte-level tokens: half of what it says are parts of characters.
@@ -289,4 +289,4 @@ TEST(Output, OfBeamsContinuesTheTextOfThePrompt) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::output_test

@@ -3,7 +3,7 @@
 
 #include "unit/engine/engine_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::prefix_hints_test {
 namespace {
 
 constexpr uint32_t kBlock = 8; // of tiny_model()
@@ -82,4 +82,4 @@ TEST(PrefixHints, FollowWhatIsEvicted) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::prefix_hints_test

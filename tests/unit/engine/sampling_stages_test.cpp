@@ -8,7 +8,7 @@
 #include "unit/engine/engine_fixture.hpp"
 #include "paths.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::sampling_stages_test {
 namespace {
 
 using namespace testing;
@@ -174,4 +174,4 @@ TEST(SamplingStages, OutOfRangeAreRefused) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::sampling_stages_test

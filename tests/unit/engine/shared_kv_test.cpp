@@ -4,7 +4,7 @@
 #include "unit/engine/engine_fixture.hpp"
 
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::shared_kv_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -110,4 +110,4 @@ TEST(SharedKv, IsNotWrittenByALayerThatSharesIt) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::shared_kv_test

@@ -4,7 +4,7 @@
 #include "unit/engine/engine_fixture.hpp"
 #include "unit/engine/report_sums.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::siblings_test {
 namespace {
 
 using namespace testing;
@@ -193,4 +193,4 @@ TEST(Siblings, ThatAreTooManyOrAllAlikeAreRefused) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::siblings_test

@@ -7,7 +7,7 @@
 #include "scenario/scripted_engine.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::simulation_test {
 namespace {
 
 using namespace testing;
@@ -271,4 +271,4 @@ TEST(Simulation, PassesOnARealClockToo) { // where others wait for it
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::simulation_test

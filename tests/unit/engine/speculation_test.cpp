@@ -7,7 +7,7 @@
 #include "unit/engine/engine_fixture.hpp"
 #include "unit/engine/report_sums.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::speculation_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -308,4 +308,4 @@ TEST(SyntheticAcceptance, AnswersNoQuestionAboutItsTexts) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::speculation_test

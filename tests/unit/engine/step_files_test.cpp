@@ -9,7 +9,7 @@
 #include "unit/engine/engine_fixture.hpp"
 #include "unit/engine/temporary_folder.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::step_files_test {
 namespace {
 
 using namespace testing;
@@ -74,4 +74,4 @@ TEST(StepFiles, GoOnWithTheEngineThatTakesOver) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::step_files_test

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-namespace patchbay::engine {
+namespace patchbay::engine::stop_matcher_test {
 namespace {
 
 using Keep = StopMatcher::Keep;
@@ -135,4 +135,4 @@ TEST(StopMatcher, RandomTextsEndAsTheirMeaningSays) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::stop_matcher_test

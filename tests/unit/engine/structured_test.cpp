@@ -9,7 +9,7 @@
 #include "unit/engine/engine_fixture.hpp"
 #include "unit/engine/report_sums.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::structured_test {
 namespace {
 
 using namespace testing;
@@ -305,4 +305,4 @@ TEST(StructuredOutput, IsNotCompiledAgainForARequestThatBringsItsGrammar) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::structured_test

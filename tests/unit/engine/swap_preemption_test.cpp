@@ -5,7 +5,7 @@
 #include "engine/placement/token_cost.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::swap_preemption_test {
 namespace {
 
 using config::AsyncScheduling;
@@ -206,4 +206,4 @@ TEST(TokenCost, IsTheSlopeAndNotWhatEveryStepTakes) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::swap_preemption_test

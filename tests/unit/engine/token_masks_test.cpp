@@ -5,7 +5,7 @@
 
 #include "unit/engine/engine_fixture.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::token_masks_test {
 namespace {
 
 using namespace testing;
@@ -218,4 +218,4 @@ TEST(AllowedTokens, ThatLeaveNothingFailTheirRequestAlone) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::token_masks_test

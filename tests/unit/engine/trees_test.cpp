@@ -6,7 +6,7 @@
 #include "unit/engine/draft_fixture.hpp"
 #include "unit/engine/report_sums.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::trees_test {
 namespace {
 
 using namespace testing;
@@ -274,4 +274,4 @@ TEST(Trees, OfEachProposerChangeNoTextAndAreAccepted) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::trees_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace patchbay::engine {
+namespace patchbay::engine::verification_test {
 namespace {
 
 constexpr size_t kDraws = 100'000, kVocab = 12;
@@ -128,4 +128,4 @@ TEST(SyntheticAcceptance, HoldsItsRatesByPlace) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::verification_test

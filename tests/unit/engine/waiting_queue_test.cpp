@@ -5,7 +5,7 @@
 #include <deque>
 #include <random>
 
-namespace patchbay::engine {
+namespace patchbay::engine::waiting_queue_test {
 namespace {
 
 pb_sequence with_id(uint64_t id) {
@@ -44,4 +44,4 @@ TEST(WaitingQueue, AgreesWithAPlainListUnderRandomUse) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::waiting_queue_test

@@ -6,7 +6,7 @@
 #include "kv/prefix_cache.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::admission_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -89,4 +89,4 @@ TEST(Admission, OneThatLeavesIsInNoPlaceAndItsPrefixIsNotWatched) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::admission_test

@@ -9,7 +9,7 @@
 #include "engine/swap/swaps.hpp"
 #include "unit/engine_parts/step_neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::attention_swaps_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -149,4 +149,4 @@ TEST(AttentionSwaps, WithoutAnExchangeThereIsNoSwap) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::attention_swaps_test

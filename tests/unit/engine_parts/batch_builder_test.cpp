@@ -6,7 +6,7 @@
 #include "config/engine_config.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::batch_builder_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -203,4 +203,4 @@ TEST(BatchBuilder, RemembersForADraftModelWhichRowsComputedWhat) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::batch_builder_test

@@ -5,7 +5,7 @@
 
 #include "unit/engine_parts/part_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::beam_group_test {
 namespace {
 
 constexpr uint32_t kPrompt = 5, kWidth = 3;
@@ -102,4 +102,4 @@ TEST(BeamGroup, IsFoundByAnyOfItsBeamsUntilItEnds) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::beam_group_test

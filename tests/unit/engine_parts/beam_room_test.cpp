@@ -9,7 +9,7 @@
 
 #include "unit/engine_parts/neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::beam_room_test {
 namespace {
 
 SamplingParams search(uint32_t width) {
@@ -113,4 +113,4 @@ TEST(BeamRoom, ShowsABeamThatComesBackSoManyTokensAsThereArePagesFor) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::beam_room_test

@@ -10,7 +10,7 @@
 
 #include "engine/request/sampling_params.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::beam_search_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -139,4 +139,4 @@ TEST(BeamSearch, WantsCandidatesEnoughThoughSomeMayNotEndYet) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::beam_search_test

@@ -9,7 +9,7 @@
 #include "unit/engine_parts/neighbours.hpp"
 #include "unit/engine_parts/page_memory.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::beams_test {
 namespace {
 
 using ::testing::Each;
@@ -329,4 +329,4 @@ TEST(BeamSearches, EachBeamFindsItsOwnTokensOverRandomSearches) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::beams_test

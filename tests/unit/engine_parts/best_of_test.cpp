@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::best_of_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -111,4 +111,4 @@ TEST(BestOf, WithoutACallbackNothingHappens) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::best_of_test

@@ -8,7 +8,7 @@
 #include "engine/loop/page_copies.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::branches_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -208,4 +208,4 @@ TEST(PageCopies, AreMadeAtOnceWhereNoStepComesToMakeThem) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::branches_test

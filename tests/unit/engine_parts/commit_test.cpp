@@ -6,7 +6,7 @@
 #include "engine/sampling/sampler_port.hpp"
 #include "unit/engine_parts/commit_neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::commit_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -268,4 +268,4 @@ TEST(Commit, NotesThePromptsLogprobsOfAChunk) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::commit_test

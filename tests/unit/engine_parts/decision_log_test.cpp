@@ -12,7 +12,7 @@
 #include "unit/engine/temporary_folder.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::decision_log_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -153,4 +153,4 @@ TEST(DecisionFile, JoiningLeavesOutWhatWasNotWrittenWhole) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::decision_log_test

@@ -9,7 +9,7 @@
 #include "engine/speculation/draft_verification.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::draft_appender_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -65,4 +65,4 @@ TEST(DraftAppender, OfATreeTheFirstPathIsAppendedAndTheOthersAreBranches) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::draft_appender_test

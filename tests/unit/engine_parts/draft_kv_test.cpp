@@ -5,7 +5,7 @@
 
 #include "unit/engine_parts/part_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::draft_kv_test {
 namespace {
 
 using ::testing::IsEmpty;
@@ -44,4 +44,4 @@ TEST(DraftKvTable, WithoutADraftModelKeepsNothing) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::draft_kv_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::draft_length_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -157,4 +157,4 @@ TEST(DraftLength, StepsWithPromptsSayNothingOfTime) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::draft_length_test

@@ -5,7 +5,7 @@
 
 #include "unit/engine_parts/built_plugins.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::draft_load_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -99,4 +99,4 @@ TEST(DraftLoad, DrawsDraftsThatAreJudgedByChanceFromANoiseOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::draft_load_test

@@ -11,7 +11,7 @@
 #include "unit/engine_parts/built_plugins.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::draft_model_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -433,4 +433,4 @@ TEST(DraftModel, RefusesPassesThatAHeadCannotHave) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::draft_model_test

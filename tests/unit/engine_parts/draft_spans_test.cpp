@@ -6,7 +6,7 @@
 #include "engine/speculation/draft_kv.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::draft_spans_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -139,4 +139,4 @@ TEST(DraftSpans, OfAHeadWithoutLayersGoFromTheNewestHiddenState) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::draft_spans_test

@@ -11,7 +11,7 @@
 #include "unit/engine_parts/fake_policies.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::draft_verification_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -206,4 +206,4 @@ TEST(CheckVerification, RejectionNeedsProbabilitiesOnTheHost) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::draft_verification_test

@@ -7,7 +7,7 @@
 #include "unit/engine_parts/swap_neighbours.hpp"
 #include "unit/host/slot_steps.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::engine_control_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -94,4 +94,4 @@ TEST(EngineControl, SwapsOfTheEngineBeforeEndAndAreReportedByTheOneAfterIt) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::engine_control_test

@@ -6,7 +6,7 @@
 #include "kv/kv_cache.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::in_flight_test {
 namespace {
 
 constexpr uint32_t kMaxModelLen = 64;
@@ -81,4 +81,4 @@ TEST(InFlightSteps, ArePoisonedOnlyByTheSequencesThatTheyCompute) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::in_flight_test

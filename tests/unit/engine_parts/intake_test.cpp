@@ -9,7 +9,7 @@
 #include "engine/sampling/sampler_port.hpp"
 #include "unit/engine_parts/commit_neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::intake_test {
 namespace {
 
 using ::testing::Each;
@@ -237,4 +237,4 @@ TEST(Intake, TheSamplerHasAWordWhereAModelComputes) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::intake_test

@@ -5,7 +5,7 @@
 
 #include "unit/engine_parts/neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::kv_event_feed_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -34,4 +34,4 @@ TEST(KvEventFeed, GivesAListenerWhatEnteredAndLeftSinceTheStepBefore) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::kv_event_feed_test

@@ -8,7 +8,7 @@
 
 #include "unit/engine/temporary_folder.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::kv_event_file_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -54,4 +54,4 @@ TEST(KvEventFile, SaysWhatItCannotWrite) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::kv_event_file_test

@@ -11,7 +11,7 @@
 #include "unit/engine_parts/fake_policies.hpp"
 #include "unit/host/slot_steps.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::kv_policy_port_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -244,4 +244,4 @@ TEST(KvPolicyPort, WithoutAPolicyTheCacheKeepsItsOrder) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::kv_policy_port_test

@@ -5,7 +5,7 @@
 
 #include "unit/engine_parts/commit_neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::lifecycle_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -196,4 +196,4 @@ TEST(Lifecycle, WhereTheEngineCannotGoOnAllEndInTheirOrderWithTheReason) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::lifecycle_test

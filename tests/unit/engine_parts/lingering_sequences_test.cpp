@@ -7,7 +7,7 @@
 
 #include "unit/engine_parts/neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::lingering_sequences_test {
 namespace {
 
 std::unique_ptr<Sequence> with_pages(QueueNeighbours& n) {
@@ -40,4 +40,4 @@ TEST(LingeringSequences, AreNoneWithoutADraftModel) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::lingering_sequences_test

@@ -10,7 +10,7 @@
 #include "engine/step_report.hpp"
 #include "execution/sync_reasons.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::metrics_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -178,4 +178,4 @@ TEST(RequestMetrics, ForgetARequestWhoseOutputsHaveAllEnded) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::metrics_test

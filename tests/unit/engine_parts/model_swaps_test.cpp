@@ -10,7 +10,7 @@
 #include "unit/engine_parts/step_neighbours.hpp"
 #include "unit/engine_parts/built_plugins.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::model_swaps_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -184,4 +184,4 @@ TEST(ModelSwaps, WhereNoModelComputesThereIsNoSwap) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::model_swaps_test

@@ -13,7 +13,7 @@
 #include "unit/engine_parts/part_fixture.hpp"
 #include "unit/text/spaced_words.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::outputs_test {
 namespace {
 
 struct Ids { // outputs without text
@@ -177,4 +177,4 @@ TEST(RepetitionDetection, FindsWhatTheDefinitionSays) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::outputs_test

@@ -12,7 +12,7 @@
 #include "file_text.hpp"
 #include "paths.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::parameters_test {
 namespace {
 
 const std::vector<ParameterRow<SamplingParams>>& rows() { return rows_of<SamplingParams>(); }
@@ -98,4 +98,4 @@ TEST(SamplingParameters, AreUsedWhereTheyChangeAnything) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::parameters_test

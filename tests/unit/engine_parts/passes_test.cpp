@@ -5,7 +5,7 @@
 
 #include "unit/engine_parts/step_neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::passes_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -115,4 +115,4 @@ TEST(Passes, TimesGoToTheirPhases) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::passes_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::phase_timer_test {
 namespace {
 
 struct Bench {
@@ -51,4 +51,4 @@ TEST(PhaseTimer, AFailureIsPassedOnAndItsTimeCounts) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::phase_timer_test

@@ -6,7 +6,7 @@
 #include "unit/engine_parts/part_fixture.hpp"
 #include "unit/engine_parts/built_plugins.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::pipeline_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -153,4 +153,4 @@ TEST(Pipeline, GivesNothingAfterAnAbort) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::pipeline_test

@@ -10,7 +10,7 @@
 #include "unit/engine_parts/neighbours.hpp"
 #include "unit/engine_parts/page_memory.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::placement_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -423,4 +423,4 @@ TEST(Placement, EachSequenceFindsItsOwnTokensInItsPagesOverRandomPlans) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::placement_test

@@ -11,7 +11,7 @@
 #include "engine/scheduling/step_plan.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::plan_check_test {
 namespace {
 
 using Items = std::vector<std::pair<uint64_t, uint32_t>>; // ids, tokens
@@ -135,4 +135,4 @@ TEST(PlanCheck, AgreesWithTheContractOverRandomPlans) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::plan_check_test

@@ -6,7 +6,7 @@
 #include "engine/placement/pressure.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::preemption_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -249,4 +249,4 @@ TEST(PressureMonitor, KeepsHalfOfThePagesAtMostUnlessItIsSetHigher) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::preemption_test

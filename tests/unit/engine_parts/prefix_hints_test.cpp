@@ -7,7 +7,7 @@
 
 #include "unit/engine_parts/neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::prefix_hints_test {
 namespace {
 
 World caching(uint32_t blocks = 16) {
@@ -197,4 +197,4 @@ TEST(Hints, OfTheFirstThatWaitEqualALookUpUnderRandomUse) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::prefix_hints_test

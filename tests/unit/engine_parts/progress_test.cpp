@@ -7,7 +7,7 @@
 #include "unit/engine_parts/neighbours.hpp"
 #include "unit/host/slot_steps.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::progress_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -100,4 +100,4 @@ TEST(Progress, ASchedulerOnProbationLosesItsSlotAndTheCountBeginsAnew) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::progress_test

@@ -9,7 +9,7 @@
 #include "engine/placement/placed.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::prompt_logprobs_test {
 namespace {
 
 constexpr uint32_t kVocab = 5000;
@@ -129,4 +129,4 @@ TEST(PromptLogprobs, RowsOfAStepAreAsManyAsThoseOfAFullStep) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::prompt_logprobs_test

@@ -10,7 +10,7 @@
 #include "unit/engine_parts/neighbours.hpp"
 #include "unit/host/slot_steps.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::proposals_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -333,4 +333,4 @@ TEST(Proposals, WithoutAProposerThereIsNothingToDo) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::proposals_test

@@ -6,7 +6,7 @@
 #include "engine/facts.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::recomputation_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -153,4 +153,4 @@ TEST(Recomputation, BlocksOfTheSameTokensHaveOtherNamesByAnotherModel) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::recomputation_test

@@ -6,7 +6,7 @@
 #include "engine/sampling/token_rules.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::row_constraint_test {
 namespace {
 
 // Allows the tokens of one word of a mask, and refuses drafts from a place on.
@@ -110,4 +110,4 @@ TEST(TokenRules, RefuseWhatLeavesNoToken) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::row_constraint_test

@@ -12,7 +12,7 @@
 #include "unit/engine_parts/part_fixture.hpp"
 #include "unit/host/slot_steps.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::sampler_port_test {
 namespace {
 
 using ::testing::Each;
@@ -212,4 +212,4 @@ TEST(SamplerPort, OneOnADeviceSamplesInThePassAndSeesNoLogits) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::sampler_port_test

@@ -7,7 +7,7 @@
 #include "unit/engine_parts/neighbours.hpp"
 #include "unit/host/slot_steps.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::scheduler_port_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -145,4 +145,4 @@ TEST(SchedulerPort, TheEndOfASequenceIsSaidWithItsReasonAndLength) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::scheduler_port_test

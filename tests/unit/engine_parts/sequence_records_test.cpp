@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::sequence_records_test {
 namespace {
 
 TEST(SequenceRecords, ASequenceThatAsksForNothingHasNone) {
@@ -42,4 +42,4 @@ TEST(SequenceRecords, OneThatIsAddedAnewBeginsAnew) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::sequence_records_test

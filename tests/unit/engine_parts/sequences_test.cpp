@@ -5,7 +5,7 @@
 
 #include "unit/engine_parts/part_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::sequences_test {
 namespace {
 
 std::vector<RequestId> waiting(const Sequences& all) {
@@ -72,4 +72,4 @@ TEST(Sequences, LeaveWhateverPlaceTheyHave) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::sequences_test

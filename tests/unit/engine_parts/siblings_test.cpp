@@ -6,7 +6,7 @@
 #include "kv/kv_cache.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::siblings_test {
 namespace {
 
 struct Request3 { // of three outputs, over a cache of 16 blocks of 4 tokens
@@ -67,4 +67,4 @@ TEST(Siblings, ShareWithOneThatHasComputedThePrompt) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::siblings_test

@@ -7,7 +7,7 @@
 #include "engine/step_report.hpp"
 #include "host/swap_record.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::slot_metrics_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -173,4 +173,4 @@ TEST(RankMetrics, AnEngineThatIsAloneHasNone) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::slot_metrics_test

@@ -13,7 +13,7 @@
 #include "engine/swap/swaps.hpp"
 #include "unit/engine_parts/step_neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::step_loop_test {
 namespace {
 
 using ::testing::Each;
@@ -371,4 +371,4 @@ TEST(StepLoop, CopiesThatNoStepWouldMakeAreMadeWhenNoRequestIsLeft) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::step_loop_test

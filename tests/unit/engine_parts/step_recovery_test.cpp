@@ -6,7 +6,7 @@
 #include "engine/swap/swaps.hpp"
 #include "unit/engine_parts/step_neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::step_recovery_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -139,4 +139,4 @@ TEST(StepRecovery, AllRequestsEndWhereTheEngineCannotGoOn) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::step_recovery_test

@@ -7,7 +7,7 @@
 #include "engine/sampling/structured_output.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::step_summary_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -121,4 +121,4 @@ TEST(StepSummary, TakesOverWhatTheExecutorSaysOfItsPass) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::step_summary_test

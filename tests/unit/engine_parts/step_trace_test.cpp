@@ -11,7 +11,7 @@
 #include "unit/engine/temporary_folder.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::step_trace_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -169,4 +169,4 @@ TEST(TraceFile, ThatCannotBeWrittenIsRefused) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::step_trace_test

@@ -6,7 +6,7 @@
 #include "engine/loop/step_context.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::structured_output_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -286,4 +286,4 @@ TEST(StructuredOutput, ReportsWhatWasCompiledSinceTheStepBefore) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::structured_output_test

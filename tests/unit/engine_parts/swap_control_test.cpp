@@ -7,7 +7,7 @@
 #include "engine/swap/together.hpp"
 #include "unit/engine_parts/swap_neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::swap_control_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -108,4 +108,4 @@ TEST(SwapControl, OneThatWasRefusedElsewhereIsRecorded) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::swap_control_test

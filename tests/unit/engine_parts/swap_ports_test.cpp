@@ -9,7 +9,7 @@
 #include "patchbay/sdk/kv_policy.hpp"
 #include "unit/engine_parts/step_neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::swap_ports_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -182,4 +182,4 @@ TEST(SchedulerSwaps, TheTimeOfAStepIsThatOfItsPlan) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::swap_ports_test

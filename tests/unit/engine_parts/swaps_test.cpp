@@ -7,7 +7,7 @@
 #include "engine/swap/swap_ports.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::swaps_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -279,4 +279,4 @@ TEST(SwapJournal, KeepsTheRecordOfThoseInTheSlotsTrue) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::swaps_test

@@ -7,7 +7,7 @@
 
 #include "unit/engine_parts/part_fixture.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::token_rules_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -129,4 +129,4 @@ TEST(TokenRules, MinTokensForbidsTheModelsEndsUnlessTheyAreIgnored) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::token_rules_test

@@ -5,7 +5,7 @@
 
 #include "unit/engine_parts/step_neighbours.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::transactions_test {
 namespace {
 
 using ::testing::Each;
@@ -134,4 +134,4 @@ TEST(Transactions, NumbersBeginAtOneAndAreNotGivenTwice) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::transactions_test

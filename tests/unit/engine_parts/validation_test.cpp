@@ -7,7 +7,7 @@
 
 #include "engine/request/sampling_params.hpp"
 
-namespace patchbay::engine::testing {
+namespace patchbay::engine::testing::validation_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -161,4 +161,4 @@ TEST(WireParams, OfAPromptChangeNothingOfTheLogits) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine::testing
+}  // namespace patchbay::engine::testing::validation_test

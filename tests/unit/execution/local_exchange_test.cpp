@@ -5,7 +5,7 @@
 
 #include "unit/runner/played_runner.hpp"
 
-namespace patchbay::execution {
+namespace patchbay::execution::local_exchange_test {
 namespace {
 
 using runner::testing::FakeModel;
@@ -130,4 +130,4 @@ TEST(LocalModel, WhatCannotBeLoadedIsReleased) {
 }
 
 }  // namespace
-}  // namespace patchbay::execution
+}  // namespace patchbay::execution::local_exchange_test

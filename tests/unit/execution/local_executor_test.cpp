@@ -5,7 +5,7 @@
 
 #include "unit/execution/played_step.hpp"
 
-namespace patchbay::execution::testing {
+namespace patchbay::execution::testing::local_executor_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -164,4 +164,4 @@ TEST(LocalDraftPasses, ComputeAtOnceAndGiveLogits) {
 }
 
 }  // namespace
-}  // namespace patchbay::execution::testing
+}  // namespace patchbay::execution::testing::local_executor_test

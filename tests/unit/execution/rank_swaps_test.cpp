@@ -6,7 +6,7 @@
 #include "unit/execution/other_rank.hpp"
 #include "unit/execution/played_step.hpp"
 
-namespace patchbay::execution::testing {
+namespace patchbay::execution::testing::rank_swaps_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -93,4 +93,4 @@ TEST(RankSwaps, AMessageThatIsNoneIsAFault) {
 }
 
 }  // namespace
-}  // namespace patchbay::execution::testing
+}  // namespace patchbay::execution::testing::rank_swaps_test

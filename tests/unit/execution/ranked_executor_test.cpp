@@ -6,7 +6,7 @@
 #include "unit/execution/other_rank.hpp"
 #include "unit/execution/played_step.hpp"
 
-namespace patchbay::execution::testing {
+namespace patchbay::execution::testing::ranked_executor_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -218,4 +218,4 @@ TEST(RankedModel, IsExchangedOnAllRanksOrNone) {
 }
 
 }  // namespace
-}  // namespace patchbay::execution::testing
+}  // namespace patchbay::execution::testing::ranked_executor_test

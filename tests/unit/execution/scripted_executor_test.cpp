@@ -8,7 +8,7 @@
 #include "text/tokenizer.hpp"
 #include "unit/execution/played_step.hpp"
 
-namespace patchbay::execution::testing {
+namespace patchbay::execution::testing::scripted_executor_test {
 namespace {
 
 using ::testing::AllOf;
@@ -115,4 +115,4 @@ TEST(ScriptedExecutor, AStepOfCopiesAloneIsNoneOfTheScripts) {
 }
 
 }  // namespace
-}  // namespace patchbay::execution::testing
+}  // namespace patchbay::execution::testing::scripted_executor_test

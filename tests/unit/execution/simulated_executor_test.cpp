@@ -7,7 +7,7 @@
 
 #include "unit/execution/played_step.hpp"
 
-namespace patchbay::execution::testing {
+namespace patchbay::execution::testing::simulated_executor_test {
 namespace {
 
 using ::testing::AllOf;
@@ -150,4 +150,4 @@ TEST(SimulatedExecutor, CandidatesBeginWithTheTokenAndAreNotTwiceTheSame) {
 }
 
 }  // namespace
-}  // namespace patchbay::execution::testing
+}  // namespace patchbay::execution::testing::simulated_executor_test

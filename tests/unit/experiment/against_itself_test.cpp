@@ -5,7 +5,7 @@
 #include "experiment/spec_load.hpp"
 #include "made_up_runs.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::against_itself_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -63,4 +63,4 @@ TEST(FalseRates, CountNoVerdictThatTooFewRepeatsOfAMetricGive) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::against_itself_test

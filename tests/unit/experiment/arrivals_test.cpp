@@ -5,7 +5,7 @@
 
 #include "experiment/arrivals.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::arrivals_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -39,4 +39,4 @@ TEST(Arrivals, OfPoissonAndGammaHaveTheirRateAndBurstiness) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::arrivals_test

@@ -7,7 +7,7 @@
 #include "experiment/pace.hpp"
 #include "experiment/shares.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::capacity_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -127,4 +127,4 @@ TEST(PacedRequests, ArriveAsManyTimesAsFast) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::capacity_test

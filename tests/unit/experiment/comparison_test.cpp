@@ -6,7 +6,7 @@
 
 #include "made_up_runs.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::comparison_test {
 namespace {
 
 // [variant][repeat] of one metric; the others have no values.
@@ -241,4 +241,4 @@ TEST(Comparison, IsNotOfOtherRepeatsBecauseAVariantNeverHasAValue) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::comparison_test

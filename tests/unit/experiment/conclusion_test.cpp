@@ -8,7 +8,7 @@
 #include "experiment/disturbance.hpp"
 #include "made_up_runs.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::conclusion_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -366,4 +366,4 @@ TEST(Shown, GivesNumbersAReadablePrecision) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::conclusion_test

@@ -9,7 +9,7 @@
 #include "experiment/spec_load.hpp"
 #include "unit/experiment/workload_fixture.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::counted_test {
 namespace {
 
 struct Ruled {
@@ -104,4 +104,4 @@ TEST(PlannedSpan, IsThatOfTheRunWhereArrivalsAreKnownBefore) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::counted_test

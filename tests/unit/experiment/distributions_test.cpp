@@ -12,7 +12,7 @@
 #include "experiment/prompts.hpp"
 #include "experiment/sessions.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::distributions_test {
 namespace {
 
 using Cdf = std::function<double(double)>;
@@ -171,4 +171,4 @@ TEST(Distributions, SessionsHaveTheirTurns) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::distributions_test

@@ -8,7 +8,7 @@
 
 #include "experiment/cpu_use.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::disturbance_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -135,4 +135,4 @@ TEST(Disturbance, IsNoFaultOfTheAttemptThatDoesNotCount) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::disturbance_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::draws_test {
 namespace {
 
 struct Moments {
@@ -109,4 +109,4 @@ TEST(LengthSource, EmpiricalDrawsValuesByTheirShare) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::draws_test

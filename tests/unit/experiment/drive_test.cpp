@@ -7,7 +7,7 @@
 #include <cmath>
 #include <map>
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::drive_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -437,4 +437,4 @@ TEST(Drive, ReportsToItsHooksHowManyRequestsAreDone) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::drive_test

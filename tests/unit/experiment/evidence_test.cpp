@@ -6,7 +6,7 @@
 
 #include "made_up_runs.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::evidence_test {
 namespace {
 
 constexpr size_t kRepeats = 10;
@@ -154,4 +154,4 @@ TEST(Evidence, ADifferenceInAMetricThatWasNotNamedMakesNoClaim) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::evidence_test

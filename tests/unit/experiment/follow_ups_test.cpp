@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::follow_ups_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -54,4 +54,4 @@ TEST(FollowUps, ThatAreDroppedAreNeverDue) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::follow_ups_test

@@ -7,7 +7,7 @@
 #include "experiment/run_metrics.hpp"
 #include "scipy_goldens.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::inference_test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -113,4 +113,4 @@ TEST(Holm, MultipliesTheSmallestByAllAndNeverFalls) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::inference_test

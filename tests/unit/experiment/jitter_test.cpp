@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::jitter_test {
 namespace {
 
 constexpr uint64_t kStepNs = 1'000'000;
@@ -63,4 +63,4 @@ TEST(Jitter, IsAnotherForEachRunAndTheSameEachTime) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::jitter_test

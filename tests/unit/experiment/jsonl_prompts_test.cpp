@@ -4,7 +4,7 @@
 #include "experiment/results_reader.hpp"
 #include "workload_fixture.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::jsonl_prompts_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -56,4 +56,4 @@ TEST(JsonlPrompts, AreLimitedInLengthAndNumber) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::jsonl_prompts_test

@@ -4,7 +4,7 @@
 
 #include "experiment/prepared_variants.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::matrix_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -94,4 +94,4 @@ TEST(Differences, OfAutomaticChoicesAreDeclaredWhereTheyFollowFromADeclaredKey) 
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::matrix_test

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::one_run_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -38,4 +38,4 @@ TEST(PluginsJson, HasWhatSwapsBringIn) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::one_run_test

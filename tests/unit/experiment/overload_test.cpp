@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::overload_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -70,4 +70,4 @@ TEST(Overload, IsNothingThatArrivalsAllAtOnceShow) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::overload_test

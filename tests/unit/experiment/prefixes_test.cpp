@@ -4,7 +4,7 @@
 
 #include <map>
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::prefixes_test {
 namespace {
 
 const Draws kDraws(3, 0);
@@ -41,4 +41,4 @@ TEST(Prefixes, AShareOfTheSessionsHasNone) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::prefixes_test

@@ -5,7 +5,7 @@
 #include "experiment/summary_table.hpp"
 #include "experiment/table_text.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::presentation_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -227,4 +227,4 @@ TEST(ShortNames, LoseWhatAllHaveAndStayDifferent) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::presentation_test

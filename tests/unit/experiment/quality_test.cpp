@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::quality_test {
 namespace {
 
 TEST(Quality, IsComparedWithTheBaselineWindowByWindow) {
@@ -33,4 +33,4 @@ TEST(Quality, OfOneWindowHasNoInterval) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::quality_test

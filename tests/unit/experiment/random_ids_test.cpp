@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::random_ids_test {
 namespace {
 
 // Ids below 4 are special; knows fewer ids than the model.
@@ -65,4 +65,4 @@ TEST(RandomIds, IdsOfAnotherVocabularyAreFolded) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::random_ids_test

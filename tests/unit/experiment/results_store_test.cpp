@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::results_store_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -229,4 +229,4 @@ TEST_F(ResultsStoreTest, CannotBeMadeWhereThereIsNoFolder) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::results_store_test

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::row_choice_test {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
@@ -50,4 +50,4 @@ TEST(RowChoice, TimesMayNotGoBackBelowThoseThatWereLeftOut) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::row_choice_test

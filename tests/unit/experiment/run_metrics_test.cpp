@@ -7,7 +7,7 @@
 #include "experiment/overload.hpp"
 #include "made_up_runs.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::run_metrics_test {
 namespace {
 
 TEST(Quantile, InterpolatesBetweenOrderStatistics) {
@@ -149,4 +149,4 @@ TEST(Timing, IsTheSameForTheSameTimesWhateverWasSaid) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::run_metrics_test

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::run_wire_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -93,4 +93,4 @@ TEST(RunWire, SurvivesBytesOfAnyKind) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::run_wire_test

@@ -5,7 +5,7 @@
 
 #include "engine/request/parameters.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::sampling_table_test {
 namespace {
 
 TEST(SamplingTable, HasTheKeysOfTheParameters) {
@@ -18,4 +18,4 @@ TEST(SamplingTable, HasTheKeysOfTheParameters) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::sampling_table_test

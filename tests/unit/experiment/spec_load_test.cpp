@@ -7,7 +7,7 @@
 #include "config/show.hpp"
 #include "experiment/matrix.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::spec_load_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -428,4 +428,4 @@ TEST(Spec, SaysWhereASwapIsWrong) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::spec_load_test

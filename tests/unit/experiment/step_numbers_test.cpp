@@ -9,7 +9,7 @@
 #include "experiment/run_metrics.hpp"
 #include "runner/graph_use.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::step_numbers_test {
 namespace {
 
 using engine::StepReport;
@@ -188,4 +188,4 @@ TEST(PluginMetricNames, AreOfAKindAndANameOfItsPlugins) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::step_numbers_test

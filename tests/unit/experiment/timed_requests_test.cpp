@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::timed_requests_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -60,4 +60,4 @@ TEST(TimedRequests, ThatAreDroppedDoNotCome) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::timed_requests_test

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::trace_description_test {
 namespace {
 
 using namespace testing;
@@ -70,4 +70,4 @@ TEST(TraceDescription, HasSessionsAndClassesTheMostFrequentFirst) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::trace_description_test

@@ -9,7 +9,7 @@
 
 #include "paths.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::traces_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -267,4 +267,4 @@ TEST(RealTraces, OfTokenIdsIsRead) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::traces_test

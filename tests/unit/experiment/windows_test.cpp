@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::windows_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -62,4 +62,4 @@ TEST(Windows, MayBeTheSameForAllRepeats) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::windows_test

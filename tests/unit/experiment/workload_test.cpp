@@ -5,7 +5,7 @@
 
 #include "workload_fixture.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::workload_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -168,4 +168,4 @@ TEST(Workload, OfTextWithoutATokenizerIsRefused) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::workload_test

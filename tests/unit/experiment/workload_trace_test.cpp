@@ -2,7 +2,7 @@
 
 #include "workload_fixture.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::workload_trace_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -104,4 +104,4 @@ TEST(Workload, TakesClassTenantAndPriorityFromATrace) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::workload_trace_test

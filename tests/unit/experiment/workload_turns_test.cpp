@@ -4,7 +4,7 @@
 
 #include "workload_fixture.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::workload_turns_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -109,4 +109,4 @@ TEST(Workload, PutsASharedPrefixBeforeThePromptsOfASession) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::workload_turns_test

@@ -4,7 +4,7 @@
 
 #include "workload_fixture.hpp"
 
-namespace patchbay::experiment {
+namespace patchbay::experiment::workload_warmup_test {
 namespace {
 
 std::set<Ids> prompts_of(const WorkloadSource& source, uint32_t repeats) {
@@ -110,4 +110,4 @@ TEST(Workload, WarmUpOfSessionsWaitsForNone) {
 }
 
 }  // namespace
-}  // namespace patchbay::experiment
+}  // namespace patchbay::experiment::workload_warmup_test

@@ -7,7 +7,7 @@
 
 #include "grammar/machine.hpp"
 
-namespace patchbay::grammar {
+namespace patchbay::grammar::counted_parts_test {
 namespace {
 
 using Needed = JoinedPart::Needed;
@@ -53,4 +53,4 @@ TEST(CountedParts, AreRefusedWhereCountingThemTakesTooManyRules) {
 }
 
 }  // namespace
-}  // namespace patchbay::grammar
+}  // namespace patchbay::grammar::counted_parts_test

@@ -6,7 +6,7 @@
 #include "ends.hpp"
 #include "unit/grammar/grammar_fixture.hpp"
 
-namespace patchbay::grammar::testing {
+namespace patchbay::grammar::testing::ebnf_test {
 namespace {
 
 // Calls f on a thread with a stack of so many bytes.
@@ -157,4 +157,4 @@ TEST(Ebnf, FollowsAnAmbiguousTextThroughItsTailCalls) {
 }
 
 }  // namespace
-}  // namespace patchbay::grammar::testing
+}  // namespace patchbay::grammar::testing::ebnf_test

@@ -6,7 +6,7 @@
 #include "unit/grammar/grammar_fixture.hpp"
 #include "paths.hpp"
 
-namespace patchbay::grammar::testing {
+namespace patchbay::grammar::testing::json_schema_test {
 namespace {
 
 TEST(JsonSchema, AcceptsAndRefusesWhatAnotherValidatorDoes) {
@@ -211,4 +211,4 @@ TEST(JsonSchema, GeneratesOnlyWhatIsValid) {
 }
 
 }  // namespace
-}  // namespace patchbay::grammar::testing
+}  // namespace patchbay::grammar::testing::json_schema_test

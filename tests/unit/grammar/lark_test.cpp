@@ -6,7 +6,7 @@
 #include "paths.hpp"
 #include "unit/grammar/grammar_fixture.hpp"
 
-namespace patchbay::grammar::testing {
+namespace patchbay::grammar::testing::lark_test {
 namespace {
 
 TEST(Lark, AcceptsTheTextsThatLarkAccepts) {
@@ -65,4 +65,4 @@ TEST(Lark, RefusesWithTheReason) {
 }
 
 }  // namespace
-}  // namespace patchbay::grammar::testing
+}  // namespace patchbay::grammar::testing::lark_test

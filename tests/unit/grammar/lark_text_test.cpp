@@ -5,7 +5,7 @@
 
 #include "must.hpp"
 
-namespace patchbay::grammar {
+namespace patchbay::grammar::lark_text_test {
 namespace {
 
 LarkText text(std::string_view source) { return must(LarkText::of(source)); }
@@ -50,4 +50,4 @@ TEST(LarkText, APatternEndsWithASlashOutsideOfClassesAndEscapes) {
 TEST(LarkText, IsUtf8) { EXPECT_EQ(LarkText::of("a: \"\xff\"").error(), "a grammar: byte 4 is not UTF-8"); }
 
 }  // namespace
-}  // namespace patchbay::grammar
+}  // namespace patchbay::grammar::lark_text_test

@@ -6,7 +6,7 @@
 
 #include "grammar/stacks.hpp"
 
-namespace patchbay::grammar {
+namespace patchbay::grammar::mask_budget_test {
 namespace {
 
 TEST(MaskBudgets, EndInAFaultUntilItIsCleared) {
@@ -45,4 +45,4 @@ TEST(StacksOfStates, HaveOneNumberWhereTheyAreEqual) {
 }
 
 }  // namespace
-}  // namespace patchbay::grammar
+}  // namespace patchbay::grammar::mask_budget_test

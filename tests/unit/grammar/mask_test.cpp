@@ -2,7 +2,7 @@
 #include "patchbay/sdk/philox.hpp"
 #include "unit/grammar/grammar_fixture.hpp"
 
-namespace patchbay::grammar::testing {
+namespace patchbay::grammar::testing::mask_test {
 namespace {
 
 const char* kPerson = R"({
@@ -75,4 +75,4 @@ TEST_P(RealVocabularies, AllowWhatCanBeReadByteByByte) {
 INSTANTIATE_TEST_SUITE_P(All, RealVocabularies, ::testing::Values("gpt2", "qwen2", "llama2", "mistral_v03"));
 
 }  // namespace
-}  // namespace patchbay::grammar::testing
+}  // namespace patchbay::grammar::testing::mask_test

@@ -5,7 +5,7 @@
 #include "patchbay/sdk/philox.hpp"
 #include "unit/grammar/grammar_fixture.hpp"
 
-namespace patchbay::grammar::testing {
+namespace patchbay::grammar::testing::matcher_test {
 namespace {
 
 TEST(Refusals, SayByCodeWhatIsWrongAndWhatIsNotSupported) {
@@ -184,4 +184,4 @@ TEST(GrammarCache, WantsExactlyOneKindOfStructure) {
 }
 
 }  // namespace
-}  // namespace patchbay::grammar::testing
+}  // namespace patchbay::grammar::testing::matcher_test

@@ -6,7 +6,7 @@
 #include "patchbay/sdk/philox.hpp"
 #include "unit/grammar/grammar_fixture.hpp"
 
-namespace patchbay::grammar::testing {
+namespace patchbay::grammar::testing::regex_test {
 namespace {
 
 class Oracle { // full matches by PCRE2
@@ -184,4 +184,4 @@ TEST(Utf8Ranges, SpellEveryCharacterOfASetAndNoOther) {
 }
 
 }  // namespace
-}  // namespace patchbay::grammar::testing
+}  // namespace patchbay::grammar::testing::regex_test

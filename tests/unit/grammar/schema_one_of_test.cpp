@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace patchbay::grammar {
+namespace patchbay::grammar::schema_one_of_test {
 namespace {
 
 // How many schemas hold in each branch: itself, and the negations of those that it may fit besides.
@@ -52,4 +52,4 @@ TEST(OneOfBranches, FollowReferences) {
 }
 
 }  // namespace
-}  // namespace patchbay::grammar
+}  // namespace patchbay::grammar::schema_one_of_test

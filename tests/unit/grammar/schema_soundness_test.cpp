@@ -4,7 +4,7 @@
 #include "grammar/json_numbers.hpp"
 #include "unit/grammar/grammar_fixture.hpp"
 
-namespace patchbay::grammar::testing {
+namespace patchbay::grammar::testing::schema_soundness_test {
 namespace {
 
 TEST(SchemaSoundness, AFalseItemsBetweenLongerPrefixesCutsThemAll) {
@@ -191,4 +191,4 @@ TEST(SchemaSoundness, RepeatedLookingAtALargeSchemaEndsWithTheWork) {
 }
 
 }  // namespace
-}  // namespace patchbay::grammar::testing
+}  // namespace patchbay::grammar::testing::schema_soundness_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace patchbay::grammar {
+namespace patchbay::grammar::schema_values_test {
 namespace {
 
 bool same(const char* a, const char* b) { return same_value(Json::parse(a), Json::parse(b)); }
@@ -41,4 +41,4 @@ TEST(SchemaValues, AreThoseOfConstBeforeEnum) {
 }
 
 }  // namespace
-}  // namespace patchbay::grammar
+}  // namespace patchbay::grammar::schema_values_test

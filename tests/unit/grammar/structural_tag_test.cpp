@@ -5,7 +5,7 @@
 #include "grammar/first_match.hpp"
 #include "unit/grammar/grammar_fixture.hpp"
 
-namespace patchbay::grammar::testing {
+namespace patchbay::grammar::testing::structural_tag_test {
 namespace {
 
 StructuredOutputs tag(std::string text) {
@@ -122,4 +122,4 @@ TEST(StructuralTag, NamesThePlaceOfAFault) {
 }
 
 }  // namespace
-}  // namespace patchbay::grammar::testing
+}  // namespace patchbay::grammar::testing::structural_tag_test

@@ -10,7 +10,7 @@
 #include <latch>
 #include <thread>
 
-namespace patchbay::host {
+namespace patchbay::host::component_call_test {
 namespace {
 
 // One thread is in plan() of an object while another one calls save().
@@ -63,4 +63,4 @@ TEST_F(ComponentCallDeathTest, ACallWithinACallOfTheSameThreadIsNone) {
 }
 
 }  // namespace
-}  // namespace patchbay::host
+}  // namespace patchbay::host::component_call_test

@@ -8,7 +8,7 @@
 #include "base/thread_pool.hpp"
 #include "unit/host/host_fixture.hpp"
 
-namespace patchbay::host {
+namespace patchbay::host::component_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -192,4 +192,4 @@ TEST_F(ComponentTest, WhatANotificationThrowsIsLogged) {
 }
 
 }  // namespace
-}  // namespace patchbay::host
+}  // namespace patchbay::host::component_test

@@ -3,7 +3,7 @@
 #include "unit/engine/engine_fixture.hpp"
 #include "unit/host/host_fixture.hpp"
 
-namespace patchbay::host {
+namespace patchbay::host::guard_test {
 namespace {
 
 using engine::FinishReason;
@@ -86,4 +86,4 @@ TEST_F(GuardTest, ANotificationThatThrowsChangesNothing) {
 }
 
 }  // namespace
-}  // namespace patchbay::host
+}  // namespace patchbay::host::guard_test

@@ -4,7 +4,7 @@
 
 #include "unit/host/host_fixture.hpp"
 
-namespace patchbay::host {
+namespace patchbay::host::library_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -149,4 +149,4 @@ TEST(KindWord, IsWhatStandsBetweenPatchbayAndTheSlash) {
 }
 
 }  // namespace
-}  // namespace patchbay::host
+}  // namespace patchbay::host::library_test

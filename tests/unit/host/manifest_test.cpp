@@ -3,7 +3,7 @@
 
 #include "unit/host/host_fixture.hpp"
 
-namespace patchbay::host {
+namespace patchbay::host::manifest_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -133,4 +133,4 @@ TEST(Manifest_, TextThatIsNoUtf8DoesNotBreakTheFile) {
 }
 
 }  // namespace
-}  // namespace patchbay::host
+}  // namespace patchbay::host::manifest_test

@@ -5,7 +5,7 @@
 
 #include "unit/host/host_fixture.hpp"
 
-namespace patchbay::host {
+namespace patchbay::host::plugin_search_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -84,4 +84,4 @@ TEST_F(PluginSearchTest, ANameThatIsNoFolderIsPassedOver) {
 }
 
 }  // namespace
-}  // namespace patchbay::host
+}  // namespace patchbay::host::plugin_search_test

@@ -8,7 +8,7 @@
 
 #include "unit/host/host_fixture.hpp"
 
-namespace patchbay::host {
+namespace patchbay::host::private_copy_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -118,4 +118,4 @@ TEST_F(PrivateCopyTest, ACacheThatCannotBeMadeIsNamed) {
 }
 
 }  // namespace
-}  // namespace patchbay::host
+}  // namespace patchbay::host::private_copy_test

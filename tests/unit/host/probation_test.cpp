@@ -5,7 +5,7 @@
 
 #include "patchbay/sdk/scheduler.hpp"
 
-namespace patchbay::host {
+namespace patchbay::host::probation_test {
 namespace {
 
 struct Idle {
@@ -69,4 +69,4 @@ TEST_F(ProbationTest, ARollbackReturnsTheNewOne) {
 }
 
 }  // namespace
-}  // namespace patchbay::host
+}  // namespace patchbay::host::probation_test

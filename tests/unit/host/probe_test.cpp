@@ -16,7 +16,7 @@
 #include "unit/host/host_fixture.hpp"
 #include "paths.hpp"
 
-namespace patchbay::host {
+namespace patchbay::host::probe_test {
 namespace {
 
 using ::testing::AllOf;
@@ -266,4 +266,4 @@ TEST_F(ProbeTest, WithoutItsProgramThereIsNoVerdict) {
 }
 
 }  // namespace
-}  // namespace patchbay::host
+}  // namespace patchbay::host::probe_test

@@ -7,7 +7,7 @@
 
 #include "unit/host/host_fixture.hpp"
 
-namespace patchbay::host {
+namespace patchbay::host::probe_wire_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -112,4 +112,4 @@ TEST(ProbeEnding_, IsReadBackAndNothingElseIs) {
 }
 
 }  // namespace
-}  // namespace patchbay::host
+}  // namespace patchbay::host::probe_wire_test

@@ -11,7 +11,7 @@
 #include "unit/host/host_fixture.hpp"
 #include "paths.hpp"
 
-namespace patchbay::host {
+namespace patchbay::host::registry_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -346,4 +346,4 @@ TEST_F(RegistryTest, EveryComponentKnowsThePluginThatHoldsIt) {
 }
 
 }  // namespace
-}  // namespace patchbay::host
+}  // namespace patchbay::host::registry_test

@@ -3,7 +3,7 @@
 
 #include "unit/host/host_fixture.hpp"
 
-namespace patchbay::host {
+namespace patchbay::host::schema_test {
 namespace {
 
 const ParamManifest kBool{"eager", "bool", false, "true", {}, {}, {}, "", "whether to"};
@@ -82,4 +82,4 @@ TEST(Schema, DefaultsFillWhatIsNotSet) {
 }
 
 }  // namespace
-}  // namespace patchbay::host
+}  // namespace patchbay::host::schema_test

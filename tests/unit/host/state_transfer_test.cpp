@@ -5,7 +5,7 @@
 
 #include "patchbay/sdk/scheduler.hpp"
 
-namespace patchbay::host {
+namespace patchbay::host::state_transfer_test {
 namespace {
 
 int saved = 0, fields = 1, loaded = 0; // by each of those that follow
@@ -70,4 +70,4 @@ TEST_F(StateTransferTest, AFailureHasItsPhase) {
 }
 
 }  // namespace
-}  // namespace patchbay::host
+}  // namespace patchbay::host::state_transfer_test

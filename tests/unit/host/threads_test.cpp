@@ -9,7 +9,7 @@
 #include "base/clock.hpp"
 #include "unit/host/host_fixture.hpp"
 
-namespace patchbay::host {
+namespace patchbay::host::threads_test {
 namespace {
 
 class Sums : public MetricSink {
@@ -64,4 +64,4 @@ TEST(Threads, ManyMayLogFailMeasureAndCountAtOnce) {
 }
 
 }  // namespace
-}  // namespace patchbay::host
+}  // namespace patchbay::host::threads_test

@@ -8,7 +8,7 @@
 #include "kernels/cpu_attention.hpp"
 #include "kernels/reference.hpp"
 
-namespace patchbay::kernels {
+namespace patchbay::kernels::attention_test {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -476,4 +476,4 @@ TEST(AttentionBatch, IsRefusedWhenARowSeesWhatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace patchbay::kernels
+}  // namespace patchbay::kernels::attention_test

@@ -5,7 +5,7 @@
 
 #include "guarded.hpp"
 
-namespace patchbay::kernels {
+namespace patchbay::kernels::fp8_test {
 namespace {
 
 uint8_t any_code(Random& random) { // no NaN
@@ -157,4 +157,4 @@ TEST_P(Fp8, HasTheBitsOfItsPartsInAGatedMlp) {
 }
 
 }  // namespace
-}  // namespace patchbay::kernels
+}  // namespace patchbay::kernels::fp8_test

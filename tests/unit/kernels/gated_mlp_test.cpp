@@ -1,7 +1,7 @@
 // gated_mlp() is linear, gate, linear: whatever it keeps in caches or rounds on the way, the bits are theirs.
 #include "guarded.hpp"
 
-namespace patchbay::kernels {
+namespace patchbay::kernels::gated_mlp_test {
 namespace {
 
 struct MlpCase {
@@ -92,4 +92,4 @@ TEST_P(GatedMlp, HasTheSameBitsForAnyNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace patchbay::kernels
+}  // namespace patchbay::kernels::gated_mlp_test

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-namespace patchbay::kernels {
+namespace patchbay::kernels::kv_codes_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -114,4 +114,4 @@ TEST(KvCodes, OfARowThatIsNotFiniteReadAsNaN) {
 }
 
 }  // namespace
-}  // namespace patchbay::kernels
+}  // namespace patchbay::kernels::kv_codes_test

@@ -6,7 +6,7 @@
 
 #include "kernels/reference.hpp"
 
-namespace patchbay::kernels {
+namespace patchbay::kernels::linear_test {
 namespace {
 
 struct LinearCase {
@@ -189,4 +189,4 @@ TEST(MatrixMemory, LaysSmallPartsBesideOneAnotherAndOutlivesItsOwner) {
 }
 
 }  // namespace
-}  // namespace patchbay::kernels
+}  // namespace patchbay::kernels::linear_test

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #endif
 
-namespace patchbay::kernels {
+namespace patchbay::kernels::memory_nodes_test {
 namespace {
 
 TEST(MemoryNodes, ReadsTheKernelsLists) {
@@ -70,4 +70,4 @@ TEST(MemoryNodes, PlacesLargeMemoryOnlyWhereThereAreSeveral) {
 #endif
 
 }  // namespace
-}  // namespace patchbay::kernels
+}  // namespace patchbay::kernels::memory_nodes_test

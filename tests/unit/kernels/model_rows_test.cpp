@@ -4,7 +4,7 @@
 #include "guarded.hpp"
 #include "kernels/reference.hpp"
 
-namespace patchbay::kernels {
+namespace patchbay::kernels::model_rows_test {
 namespace {
 
 class ModelRows : public EachIsa {
@@ -293,4 +293,4 @@ TEST_P(ModelRows, GiveTheSameBitsForAnyNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace patchbay::kernels
+}  // namespace patchbay::kernels::model_rows_test

@@ -11,7 +11,7 @@
 #include "cpu/quantised_panels.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
-namespace patchbay::kernels {
+namespace patchbay::kernels::panels_test {
 namespace {
 
 constexpr int64_t kRows = 5, kCols = 3, kColumns = 4; // two panels, the second with one row of four
@@ -149,4 +149,4 @@ TEST(QuantisedLayout, ARowWithOneScaleIsOneGroup) {
 }
 
 }  // namespace
-}  // namespace patchbay::kernels
+}  // namespace patchbay::kernels::panels_test

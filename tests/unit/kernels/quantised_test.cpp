@@ -3,7 +3,7 @@
 
 #include "guarded.hpp"
 
-namespace patchbay::kernels {
+namespace patchbay::kernels::quantised_test {
 namespace {
 
 struct QuantisedShape {
@@ -504,4 +504,4 @@ TEST_P(Quantised, TakesAboutTheMemoryOfItsCodes) {
 }
 
 }  // namespace
-}  // namespace patchbay::kernels
+}  // namespace patchbay::kernels::quantised_test

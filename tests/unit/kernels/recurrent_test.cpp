@@ -6,7 +6,7 @@
 #include "guarded.hpp"
 #include "kernels/reference.hpp"
 
-namespace patchbay::kernels {
+namespace patchbay::kernels::recurrent_test {
 namespace {
 
 constexpr int64_t kOffset = 4; // floats in front of a state
@@ -178,4 +178,4 @@ TEST_P(Recurrent, ScanInPlaceAndWithoutAPage) {
 }
 
 }  // namespace
-}  // namespace patchbay::kernels
+}  // namespace patchbay::kernels::recurrent_test

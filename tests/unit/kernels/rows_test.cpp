@@ -2,7 +2,7 @@
 
 #include "kernels/reference.hpp"
 
-namespace patchbay::kernels {
+namespace patchbay::kernels::rows_test {
 namespace {
 
 class Rows : public EachIsa {
@@ -164,4 +164,4 @@ TEST(IsaChoice, SaysWhyItRefuses) {
 }
 
 }  // namespace
-}  // namespace patchbay::kernels
+}  // namespace patchbay::kernels::rows_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace patchbay::kv {
+namespace patchbay::kv::block_identities_test {
 namespace {
 
 constexpr int32_t kTokens[] = {1, 2}, kOther[] = {1, 3};
@@ -68,4 +68,4 @@ TEST(BlockIdentities, OnlyRecordedChangesArePassedOn) {
 }
 
 }  // namespace
-}  // namespace patchbay::kv
+}  // namespace patchbay::kv::block_identities_test

@@ -11,7 +11,7 @@
 #include "kv/kv_cache.hpp"
 #include "patchbay/sdk/philox.hpp"
 
-namespace patchbay::kv {
+namespace patchbay::kv::evictor_test {
 namespace {
 
 // Chooses as a test says, and remembers what it heard.
@@ -247,4 +247,4 @@ INSTANTIATE_TEST_SUITE_P(Evictor, RandomChoices,
                                            std::vector<GroupSpec>{{GroupKind::kSliding, 6}}));
 
 }  // namespace
-}  // namespace patchbay::kv
+}  // namespace patchbay::kv::evictor_test

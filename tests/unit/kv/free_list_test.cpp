@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace patchbay::kv {
+namespace patchbay::kv::free_list_test {
 namespace {
 
 using testing::ElementsAre;
@@ -53,4 +53,4 @@ TEST(FreeList, AnAuditNamesABlockThatIsInUseAndFree) {
 }
 
 }  // namespace
-}  // namespace patchbay::kv
+}  // namespace patchbay::kv::free_list_test

@@ -4,7 +4,7 @@
 
 #include "kv/kv_cache.hpp"
 
-namespace patchbay::kv {
+namespace patchbay::kv::groups_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -254,4 +254,4 @@ TEST(KvGroups, StatesAloneTakeNoPagesOfTokens) {
 }
 
 }  // namespace
-}  // namespace patchbay::kv
+}  // namespace patchbay::kv::groups_test

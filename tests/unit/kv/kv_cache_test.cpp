@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-namespace patchbay::kv {
+namespace patchbay::kv::kv_cache_test {
 namespace {
 
 std::vector<int32_t> tokens(int count, int first = 0) {
@@ -252,4 +252,4 @@ TEST(KvCache, ResetIsRefusedWhileBlocksAreInUse) {
 }
 
 }  // namespace
-}  // namespace patchbay::kv
+}  // namespace patchbay::kv::kv_cache_test

@@ -5,7 +5,7 @@
 
 #include "kv/kv_cache.hpp"
 
-namespace patchbay::kv {
+namespace patchbay::kv::kv_events_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -187,4 +187,4 @@ TEST(Residency, IsTheTimeThatAPageWasHeld) {
 }
 
 }  // namespace
-}  // namespace patchbay::kv
+}  // namespace patchbay::kv::kv_events_test

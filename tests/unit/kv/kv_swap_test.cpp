@@ -6,7 +6,7 @@
 
 #include "kv/kv_cache.hpp"
 
-namespace patchbay::kv {
+namespace patchbay::kv::kv_swap_test {
 namespace {
 
 std::vector<int32_t> tokens(int count, int first = 0) {
@@ -123,4 +123,4 @@ TEST(KvSwap, WindowsAndStatesGoWithTheRest) {
 }
 
 }  // namespace
-}  // namespace patchbay::kv
+}  // namespace patchbay::kv::kv_swap_test

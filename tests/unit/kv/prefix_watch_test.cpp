@@ -8,7 +8,7 @@
 #include "kv/kv_cache.hpp"
 #include "patchbay/sdk/philox.hpp"
 
-namespace patchbay::kv {
+namespace patchbay::kv::prefix_watch_test {
 namespace {
 
 constexpr GroupSpec kFull{}, kWindow{GroupKind::kSliding, 6}, kLongWindow{GroupKind::kSliding, 15};
@@ -129,4 +129,4 @@ INSTANTIATE_TEST_SUITE_P(PrefixWatch, RandomBlocks,
                                            std::vector<GroupSpec>{kWindow, kLongWindow}));
 
 }  // namespace
-}  // namespace patchbay::kv
+}  // namespace patchbay::kv::prefix_watch_test

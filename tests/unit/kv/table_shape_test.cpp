@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace patchbay::kv {
+namespace patchbay::kv::table_shape_test {
 namespace {
 
 using testing::ElementsAre;
@@ -41,4 +41,4 @@ TEST(TableShape, AWindowSeesBlocksFromItsFirstTokenOn) {
 }
 
 }  // namespace
-}  // namespace patchbay::kv
+}  // namespace patchbay::kv::table_shape_test

@@ -12,7 +12,7 @@
 #include "file_text.hpp"
 #include "paths.hpp"
 
-namespace patchbay::metrics {
+namespace patchbay::metrics::metrics_test {
 namespace {
 
 int connected_to(uint16_t port) {
@@ -164,4 +164,4 @@ TEST(Server, AnswersBesideHundredsOfSilentConnections) {
 }
 
 }  // namespace
-}  // namespace patchbay::metrics
+}  // namespace patchbay::metrics::metrics_test

@@ -6,7 +6,7 @@
 
 #include "metrics/catalogue.hpp"
 
-namespace patchbay::metrics {
+namespace patchbay::metrics::scrape_test {
 namespace {
 
 using namespace testing;
@@ -98,4 +98,4 @@ TEST(Interval, AddsHistogramsOfSeveralSeriesAndMeans) {
 }
 
 }  // namespace
-}  // namespace patchbay::metrics
+}  // namespace patchbay::metrics::scrape_test

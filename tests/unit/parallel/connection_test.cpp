@@ -8,7 +8,7 @@
 
 #include <utility>
 
-namespace patchbay::parallel {
+namespace patchbay::parallel::connection_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -138,4 +138,4 @@ TEST(Connection, SendsNoMessageThatWouldNotBeTaken) {
 }
 
 }  // namespace
-}  // namespace patchbay::parallel
+}  // namespace patchbay::parallel::connection_test

@@ -16,7 +16,7 @@
 #include "must.hpp"
 #include "paths.hpp"
 
-namespace patchbay::engine {
+namespace patchbay::engine::engine_ranks_test {
 namespace {
 
 using ::testing::AllOf;
@@ -302,4 +302,4 @@ TEST(Configuration, ComesBackFromTheDocumentThatRanksAreGiven) {
 }
 
 }  // namespace
-}  // namespace patchbay::engine
+}  // namespace patchbay::engine::engine_ranks_test

@@ -15,7 +15,7 @@
 #include "parallel/group.hpp"
 #include "parallel/spoke.hpp"
 
-namespace patchbay::parallel {
+namespace patchbay::parallel::hub_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -427,4 +427,4 @@ TEST(Spoke, LearnsThatRank0Hangs) {
 }
 
 }  // namespace
-}  // namespace patchbay::parallel
+}  // namespace patchbay::parallel::hub_test

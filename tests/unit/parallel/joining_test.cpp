@@ -9,7 +9,7 @@
 
 #include "parallel/address.hpp"
 
-namespace patchbay::parallel {
+namespace patchbay::parallel::joining_test {
 namespace {
 
 struct NoMoreFiles { // as long as it lives
@@ -48,4 +48,4 @@ TEST(Joining, DoesNotWaitForWhatItCannotAccept) {
 }
 
 }  // namespace
-}  // namespace patchbay::parallel
+}  // namespace patchbay::parallel::joining_test

@@ -12,7 +12,7 @@
 
 #include "paths.hpp"
 
-namespace patchbay {
+namespace patchbay::launched_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -123,4 +123,4 @@ TEST_F(TwoHosts, WhoseLinkIsCutFailTheRunWithTheReason) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::launched_test

@@ -8,7 +8,7 @@
 #include "parallel/launch.hpp"
 #include "paths.hpp"
 
-namespace patchbay::parallel {
+namespace patchbay::parallel::local_rank_test {
 namespace {
 
 TEST(LocalRank, OutlivesTheThreadThatStartedItAndEndsWithItsSocket) {
@@ -33,4 +33,4 @@ TEST(LocalRank, OutlivesTheThreadThatStartedItAndEndsWithItsSocket) {
 }
 
 }  // namespace
-}  // namespace patchbay::parallel
+}  // namespace patchbay::parallel::local_rank_test

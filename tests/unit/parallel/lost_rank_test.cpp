@@ -8,7 +8,7 @@
 #include "parallel/thread_store.hpp"
 #include "paths.hpp"
 
-namespace patchbay {
+namespace patchbay::lost_rank_test {
 namespace {
 
 host::Device cpu_device(const ThreadPool& pool) {
@@ -51,4 +51,4 @@ TEST(LostRank, EndsTheConnectingOfAnotherOneThatIsDisconnected) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::lost_rank_test

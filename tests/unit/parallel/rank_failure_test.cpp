@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace patchbay::parallel {
+namespace patchbay::parallel::rank_failure_test {
 namespace {
 
 using Lasts = RankFailure::Lasts;
@@ -67,4 +67,4 @@ TEST(RankFailure, OfASessionEndsWithIt) {
 }
 
 }  // namespace
-}  // namespace patchbay::parallel
+}  // namespace patchbay::parallel::rank_failure_test

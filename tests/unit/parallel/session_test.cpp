@@ -7,7 +7,7 @@
 #include "kv/block_table.hpp"
 #include "parallel/launch.hpp"
 
-namespace patchbay::parallel {
+namespace patchbay::parallel::session_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -195,4 +195,4 @@ TEST(Launched, RanksOfAHostMeetAtAPortOfTheirJob) {
 }
 
 }  // namespace
-}  // namespace patchbay::parallel
+}  // namespace patchbay::parallel::session_test

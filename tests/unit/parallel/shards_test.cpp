@@ -16,7 +16,7 @@
 #include "must.hpp"
 #include "paths.hpp"
 
-namespace patchbay {
+namespace patchbay::shards_test {
 namespace {
 
 const host::Registry& registry() {
@@ -177,4 +177,4 @@ TEST(Shard, IsRefusedByAModelThatCannotBeDealt) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::shards_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace patchbay::parallel {
+namespace patchbay::parallel::step_trial_test {
 namespace {
 
 TEST(StepTrial, KeepsTheFirstFault) {
@@ -39,4 +39,4 @@ TEST(StepTrial, BeginsAnew) {
 }
 
 }  // namespace
-}  // namespace patchbay::parallel
+}  // namespace patchbay::parallel::step_trial_test

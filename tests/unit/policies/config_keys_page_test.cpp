@@ -30,7 +30,7 @@
 #include "file_text.hpp"
 #include "paths.hpp"
 
-namespace patchbay::policies {
+namespace patchbay::policies::config_keys_page_test {
 namespace {
 
 using namespace config_keys;
@@ -138,4 +138,4 @@ TEST(ConfigKeysPage, SaysWhatTheTablesSay) {
 }
 
 }  // namespace
-}  // namespace patchbay::policies
+}  // namespace patchbay::policies::config_keys_page_test

@@ -10,7 +10,7 @@
 
 #include "unit/policies/loaded_model.hpp"
 
-namespace patchbay::policies {
+namespace patchbay::policies::config_keys_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -155,4 +155,4 @@ TEST(ConfigKeys, UnknownOnesAreNamedInOneWarning) {
 }
 
 }  // namespace
-}  // namespace patchbay::policies
+}  // namespace patchbay::policies::config_keys_test

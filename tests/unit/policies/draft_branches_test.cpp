@@ -3,7 +3,7 @@
 
 #include "patchbay/sdk/draft_model.hpp"
 
-namespace patchbay {
+namespace patchbay::draft_branches_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -55,4 +55,4 @@ TEST(RestrictToProbable, ATokenBelowIsNoDraft) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::draft_branches_test

@@ -10,7 +10,7 @@
 #include "patchbay/sdk/philox.hpp"
 #include "unit/policies/plugins_fixture.hpp"
 
-namespace patchbay::policies {
+namespace patchbay::policies::kv_policies_test {
 namespace {
 
 using kv::BlockId;
@@ -259,4 +259,4 @@ TEST(PrefixTreePolicy, KeepsWhatTwoTextsShareLongerThanWhatOneUses) {
 }
 
 }  // namespace
-}  // namespace patchbay::policies
+}  // namespace patchbay::policies::kv_policies_test

@@ -3,7 +3,7 @@
 
 #include "unit/policies/plugins_fixture.hpp"
 
-namespace patchbay::policies {
+namespace patchbay::policies::llama_test {
 namespace {
 
 using Config = std::map<std::string, std::string>;
@@ -216,4 +216,4 @@ TEST(Llama, LlamaThreesPositionsBeginAtMaxPositionEmbeddingsWhereTheOriginalIsMi
 }
 
 }  // namespace
-}  // namespace patchbay::policies
+}  // namespace patchbay::policies::llama_test

@@ -10,7 +10,7 @@
 #include "weights/checkpoint.hpp"
 #include "paths.hpp"
 
-namespace patchbay::policies {
+namespace patchbay::policies::models_test {
 namespace {
 
 TEST(Models, RefuseWhatTheyDoNotDoByKeyAndValue) {
@@ -351,4 +351,4 @@ TEST(Models, SayWhichOpsTheyCallThatADeviceMayLack) {
 }
 
 }  // namespace
-}  // namespace patchbay::policies
+}  // namespace patchbay::policies::models_test

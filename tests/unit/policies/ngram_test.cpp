@@ -2,7 +2,7 @@
 
 #include "unit/policies/plugins_fixture.hpp"
 
-namespace patchbay::policies {
+namespace patchbay::policies::ngram_test {
 namespace {
 
 using Tokens = std::vector<int32_t>;
@@ -94,4 +94,4 @@ TEST(Ngram, RefusesLengthsThatMakeNoSense) {
 }
 
 }  // namespace
-}  // namespace patchbay::policies
+}  // namespace patchbay::policies::ngram_test

@@ -4,7 +4,7 @@
 #include "patchbay/sdk/truncation.hpp"
 #include "unit/policies/sampler_rows.hpp"
 
-namespace patchbay::policies {
+namespace patchbay::policies::sampler_parts_test {
 namespace {
 
 int32_t sample_by_parts(Row& r) {
@@ -47,4 +47,4 @@ TEST(SamplerParts, GiveTheTokensOfStandard) {
 }
 
 }  // namespace
-}  // namespace patchbay::policies
+}  // namespace patchbay::policies::sampler_parts_test

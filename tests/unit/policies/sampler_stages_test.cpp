@@ -3,7 +3,7 @@
 
 #include "unit/policies/sampler_rows.hpp"
 
-namespace patchbay::policies {
+namespace patchbay::policies::sampler_stages_test {
 namespace {
 
 enum class Xtc { kOff, kOn }; // its chance has come up
@@ -284,4 +284,4 @@ TEST(Dry, OfAnEndlessRepetitionStaysFinite) {
 }
 
 }  // namespace
-}  // namespace patchbay::policies
+}  // namespace patchbay::policies::sampler_stages_test

@@ -7,7 +7,7 @@
 #include "patchbay/sdk/philox.hpp"
 #include "unit/policies/sampler_rows.hpp"
 
-namespace patchbay::policies {
+namespace patchbay::policies::samplers_test {
 namespace {
 
 // Exact probabilities of a row, written as directly as possible.
@@ -191,4 +191,4 @@ TEST(StandardSampler, TopPOverALargeVocabularyNeedsNoFullSort) {
 }
 
 }  // namespace
-}  // namespace patchbay::policies
+}  // namespace patchbay::policies::samplers_test

@@ -1,7 +1,7 @@
 // The orders of the schedulers: who is admitted first, who is preempted.
 #include "unit/policies/plugins_fixture.hpp"
 
-namespace patchbay::policies {
+namespace patchbay::policies::scheduler_orders_test {
 namespace {
 
 using Tokens = std::map<uint64_t, uint32_t>;
@@ -145,4 +145,4 @@ TEST(Schedulers, RefuseKeysAndValuesOutsideTheirSchema) {
 }
 
 }  // namespace
-}  // namespace patchbay::policies
+}  // namespace patchbay::policies::scheduler_orders_test

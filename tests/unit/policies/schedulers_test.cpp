@@ -1,6 +1,6 @@
 #include "unit/policies/plugins_fixture.hpp"
 
-namespace patchbay::policies {
+namespace patchbay::policies::schedulers_test {
 namespace {
 
 using Tokens = std::map<uint64_t, uint32_t>;
@@ -270,4 +270,4 @@ TEST(Fcfs, KvInHostMemoryComesBackWithAToken) {
 }
 
 }  // namespace
-}  // namespace patchbay::policies
+}  // namespace patchbay::policies::schedulers_test

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace patchbay::detail {
+namespace patchbay::detail::step_packer_test {
 namespace {
 
 struct Shown { // what a scheduler is shown: pages of 16 tokens in one group
@@ -103,4 +103,4 @@ TEST(PagesAlone, CountThoseThatOthersMayGiveBack) {
 }
 
 }  // namespace
-}  // namespace patchbay::detail
+}  // namespace patchbay::detail::step_packer_test

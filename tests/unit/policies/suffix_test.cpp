@@ -2,7 +2,7 @@
 
 #include "unit/policies/plugins_fixture.hpp"
 
-namespace patchbay::policies {
+namespace patchbay::policies::suffix_test {
 namespace {
 
 using Tokens = std::vector<int32_t>;
@@ -237,4 +237,4 @@ TEST(Suffix, AgreesWithLookingAtEveryPlaceOfTheOutputsThatItRemembers) {
 }
 
 }  // namespace
-}  // namespace patchbay::policies
+}  // namespace patchbay::policies::suffix_test

@@ -5,7 +5,7 @@
 
 #include "played_runner.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::attention_binding_test {
 namespace {
 
 using testing::PlayedDevice;
@@ -115,4 +115,4 @@ TEST(AttentionBinding, IsUnboundWhereThereIsNoMemoryForItsPlan) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::attention_binding_test

@@ -6,7 +6,7 @@
 #include "fake_device.hpp"
 #include "patchbay/sdk/attention.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::attention_in_use_test {
 namespace {
 
 using testing::PlayedDevice;
@@ -117,4 +117,4 @@ TEST_F(AttentionInUseTest, SaysWhatItCostsWhereNothingIsComputed) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::attention_in_use_test

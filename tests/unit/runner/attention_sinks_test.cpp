@@ -6,7 +6,7 @@
 #include "played_runner.hpp"
 #include "unit/weights/weight_specs.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::attention_sinks_test {
 namespace {
 
 using testing::FakeModel;
@@ -105,4 +105,4 @@ TEST(AttentionSinks, AreRefusedWhereTheyAreNoVectorOfTheHeads) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::attention_sinks_test

@@ -5,7 +5,7 @@
 
 #include "kv/block_table.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::batch_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -78,4 +78,4 @@ TEST_F(BatchTest, KeepsNothingOfTheStepBefore) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::batch_test

@@ -7,7 +7,7 @@
 #include "patchbay/sdk/sampler.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::device_sampling_test {
 namespace {
 
 using testing::PlayedDevice;
@@ -161,4 +161,4 @@ TEST(DeviceSampling, ASamplerRunsOnTheHostOrOnItsDevice) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::device_sampling_test

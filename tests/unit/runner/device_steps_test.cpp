@@ -5,7 +5,7 @@
 
 #include "fake_device.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::device_steps_test {
 namespace {
 
 using testing::PlayedDevice;
@@ -109,4 +109,4 @@ TEST(DeviceSteps, AreInFlightOnlyWhereTheDeviceFillsInTheTokensOfTheStepBefore) 
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::device_steps_test

@@ -7,7 +7,7 @@
 #include "patchbay/sdk/model.hpp"
 #include "unit/weights/weight_specs.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::device_weights_test {
 namespace {
 
 using testing::PlayedDevice;
@@ -147,4 +147,4 @@ TEST_F(DeviceWeightsTest, AreReleasedWhereTheLoadingBesideFails) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::device_weights_test

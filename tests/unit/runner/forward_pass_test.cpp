@@ -5,7 +5,7 @@
 
 #include "played_context.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::forward_pass_test {
 namespace {
 
 using testing::FakeModel;
@@ -166,4 +166,4 @@ TEST(ForwardPass, AHeadKeepsTheHiddenStatesOfItsLogitRows) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::forward_pass_test

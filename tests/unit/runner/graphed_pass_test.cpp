@@ -5,7 +5,7 @@
 
 #include "played_context.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::graphed_pass_test {
 namespace {
 
 using testing::PlayedContext;
@@ -96,4 +96,4 @@ TEST(GraphedPass, AFaultOfTheModelIsThePassesAndTheNextOneForgetsIt) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::graphed_pass_test

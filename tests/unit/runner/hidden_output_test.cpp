@@ -6,7 +6,7 @@
 #include "fake_device.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::hidden_output_test {
 namespace {
 
 using testing::PlayedDevice;
@@ -47,4 +47,4 @@ TEST(HiddenOutput, HasNoWidthWhereTheModelGivesNone) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::hidden_output_test

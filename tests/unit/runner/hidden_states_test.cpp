@@ -5,7 +5,7 @@
 
 #include "fake_device.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::hidden_states_test {
 namespace {
 
 using testing::PlayedDevice;
@@ -46,4 +46,4 @@ TEST(HiddenStates, HaveNoMemoryWhereNothingIsComputed) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::hidden_states_test

@@ -7,7 +7,7 @@
 
 #include "fake_device.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::host_pages_test {
 namespace {
 
 using testing::PlayedDevice;
@@ -67,4 +67,4 @@ TEST(HostPages, WithoutSlotsNothingIsCopied) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::host_pages_test

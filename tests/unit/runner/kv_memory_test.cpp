@@ -5,7 +5,7 @@
 
 #include "played_runner.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::kv_memory_test {
 namespace {
 
 using testing::PlayedDevice;
@@ -127,4 +127,4 @@ TEST(KvMemory, ADraftModelsPagesAreItsTargets) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::kv_memory_test

@@ -7,7 +7,7 @@
 #include "played_context.hpp"
 #include "unit/weights/weight_specs.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::layer_calls_test {
 namespace {
 
 using testing::FakeModel;
@@ -281,4 +281,4 @@ TEST(LayerCalls, AGraphIsChargedForWhenItIsReplayed) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::layer_calls_test

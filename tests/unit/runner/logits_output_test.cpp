@@ -6,7 +6,7 @@
 #include "fake_device.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::logits_output_test {
 namespace {
 
 using testing::PlayedDevice;
@@ -43,4 +43,4 @@ TEST(LogitsOutput, OfNoRowsAreNone) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::logits_output_test

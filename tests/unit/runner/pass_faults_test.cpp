@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace patchbay::runner {
+namespace patchbay::runner::pass_faults_test {
 namespace {
 
 TEST(PassFaults, NameTheCauseBeforeWhatFollowsFromIt) {
@@ -25,4 +25,4 @@ TEST(PassFaults, NameTheCauseBeforeWhatFollowsFromIt) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::pass_faults_test

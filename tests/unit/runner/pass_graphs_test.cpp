@@ -5,7 +5,7 @@
 
 #include "played_context.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::pass_graphs_test {
 namespace {
 
 using testing::PlayedContext;
@@ -102,4 +102,4 @@ TEST(PassGraphs, ABlankBatchIsPaddingAlone) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::pass_graphs_test

@@ -5,7 +5,7 @@
 
 #include "played_context.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::pass_inputs_test {
 namespace {
 
 using testing::PlayedContext;
@@ -78,4 +78,4 @@ TEST(PassInputs, HaveNoMemoryWhereNothingIsComputed) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::pass_inputs_test

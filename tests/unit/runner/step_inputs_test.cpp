@@ -5,7 +5,7 @@
 
 #include "fake_device.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::step_inputs_test {
 namespace {
 
 using testing::PlayedDevice;
@@ -65,4 +65,4 @@ TEST(StepInputs, ThatPassWhatWasReservedAreNotSent) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::step_inputs_test

@@ -7,7 +7,7 @@
 #include "played_runner.hpp"
 #include "unit/weights/weight_specs.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::weight_loader_test {
 namespace {
 
 using testing::PlayedDevice;
@@ -271,4 +271,4 @@ TEST(WeightLoader, AWeightThatIsPlacedWithoutItsSinksIsReleasedToo) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::weight_loader_test

@@ -5,7 +5,7 @@
 
 #include "fake_device.hpp"
 
-namespace patchbay::runner {
+namespace patchbay::runner::workspace_test {
 namespace {
 
 using testing::PlayedDevice;
@@ -116,4 +116,4 @@ TEST(Workspace, WithoutMemoryThereIsNoTensorAndLaterThereIsAgain) {
 }
 
 }  // namespace
-}  // namespace patchbay::runner
+}  // namespace patchbay::runner::workspace_test

@@ -6,7 +6,7 @@
 #include "scenario/play.hpp"
 #include "paths.hpp"
 
-namespace patchbay::scenario {
+namespace patchbay::scenario::all_schedulers_test {
 namespace {
 
 const host::Registry& registry() {
@@ -77,4 +77,4 @@ INSTANTIATE_TEST_SUITE_P(Scenario, EveryScheduler, ::testing::ValuesIn(kEngines)
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
-}  // namespace patchbay::scenario
+}  // namespace patchbay::scenario::all_schedulers_test

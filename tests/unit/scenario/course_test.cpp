@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace patchbay::scenario {
+namespace patchbay::scenario::course_test {
 namespace {
 
 Step at_line(uint32_t line, decltype(Step::what) what) {
@@ -65,4 +65,4 @@ TEST(Course, NamesTheStepThatIsMeant) {
 }
 
 }  // namespace
-}  // namespace patchbay::scenario
+}  // namespace patchbay::scenario::course_test

@@ -5,7 +5,7 @@
 
 #include "played.hpp"
 
-namespace patchbay::scenario {
+namespace patchbay::scenario::expectations_test {
 namespace {
 
 using ::testing::EndsWith;
@@ -182,4 +182,4 @@ TEST(ScenarioFile, NamesLayersAndTokensThatThereCannotBe) {
 }
 
 }  // namespace
-}  // namespace patchbay::scenario
+}  // namespace patchbay::scenario::expectations_test

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace patchbay::scenario {
+namespace patchbay::scenario::known_names_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -69,4 +69,4 @@ TEST(KnownNames, OfBlocksHaveARequestAndANumber) {
 }
 
 }  // namespace
-}  // namespace patchbay::scenario
+}  // namespace patchbay::scenario::known_names_test

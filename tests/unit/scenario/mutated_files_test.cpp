@@ -9,7 +9,7 @@
 #include "file_text.hpp"
 #include "paths.hpp"
 
-namespace patchbay::scenario {
+namespace patchbay::scenario::mutated_files_test {
 namespace {
 
 constexpr std::string_view kBytes = "0123456789abcd:{}[],-# \n'\"&*!\\\x01\xff";
@@ -55,4 +55,4 @@ TEST(MutatedScenarios, AreRefusedOrPlayed) {
 }
 
 }  // namespace
-}  // namespace patchbay::scenario
+}  // namespace patchbay::scenario::mutated_files_test

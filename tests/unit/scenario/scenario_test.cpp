@@ -6,7 +6,7 @@
 #include "played.hpp"
 #include "file_text.hpp"
 
-namespace patchbay::scenario {
+namespace patchbay::scenario::scenario_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -275,4 +275,4 @@ TEST(Scenario, ItsClockMovesWithStepsAndWaitsOnly) {
 }
 
 }  // namespace
-}  // namespace patchbay::scenario
+}  // namespace patchbay::scenario::scenario_test

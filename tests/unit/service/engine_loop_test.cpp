@@ -10,7 +10,7 @@
 #include "unit/service/fake_engine.hpp"
 #include "unit/service/service_fixture.hpp"
 
-namespace patchbay::service::testing {
+namespace patchbay::service::testing::engine_loop_test {
 namespace {
 
 using engine::FinishReason;
@@ -175,4 +175,4 @@ TEST_F(EngineLoops, TakeAnotherEngineWhenTheFirstHasNothingLeft) {
 }
 
 }  // namespace
-}  // namespace patchbay::service::testing
+}  // namespace patchbay::service::testing::engine_loop_test

@@ -4,7 +4,7 @@
 
 #include "unit/service/fake_engine.hpp"
 
-namespace patchbay::service::testing {
+namespace patchbay::service::testing::engine_replacement_test {
 namespace {
 
 class EngineReplacements : public ::testing::Test {
@@ -52,4 +52,4 @@ TEST_F(EngineReplacements, LeaveTheEngineWhereTheyAreCancelled) {
 }
 
 }  // namespace
-}  // namespace patchbay::service::testing
+}  // namespace patchbay::service::testing::engine_replacement_test

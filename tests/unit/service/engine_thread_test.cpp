@@ -11,7 +11,7 @@
 #include "unit/engine/on_end.hpp"
 #include "unit/service/service_fixture.hpp"
 
-namespace patchbay::service::testing {
+namespace patchbay::service::testing::engine_thread_test {
 namespace {
 
 using engine::FinishReason;
@@ -336,4 +336,4 @@ TEST_F(EngineThreads, CallAReaderBackWhereSomethingCame) {
 }
 
 }  // namespace
-}  // namespace patchbay::service::testing
+}  // namespace patchbay::service::testing::engine_thread_test

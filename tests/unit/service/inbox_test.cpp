@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace patchbay::service {
+namespace patchbay::service::inbox_test {
 namespace {
 
 Inbox::Arrival arrival() { return {{}, std::make_shared<Stream>(1, 4, nullptr)}; }
@@ -87,4 +87,4 @@ TEST(Inboxes, HaveSomethingToDoForEachReasonAlone) {
 }
 
 }  // namespace
-}  // namespace patchbay::service
+}  // namespace patchbay::service::inbox_test

@@ -5,7 +5,7 @@
 #include "unit/service/fake_engine.hpp"
 #include "unit/service/service_fixture.hpp"
 
-namespace patchbay::service::testing {
+namespace patchbay::service::testing::running_streams_test {
 namespace {
 
 using engine::FinishReason;
@@ -100,4 +100,4 @@ TEST_F(StreamsOfAnEngine, FailTogetherWhereItCannotGoOn) {
 }
 
 }  // namespace
-}  // namespace patchbay::service::testing
+}  // namespace patchbay::service::testing::running_streams_test

@@ -12,7 +12,7 @@
 #include "paths.hpp"
 #include "unit/service/service_fixture.hpp"
 
-namespace patchbay::service::testing {
+namespace patchbay::service::testing::stepped_engine_test {
 namespace {
 
 using engine::testing::registry;
@@ -106,4 +106,4 @@ TEST(SteppedEngine, ASwapIsPreparedBesideItsStepsAndEntersAtOneOfThem) {
 }
 
 }  // namespace
-}  // namespace patchbay::service::testing
+}  // namespace patchbay::service::testing::stepped_engine_test

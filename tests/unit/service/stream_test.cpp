@@ -5,7 +5,7 @@
 #include <chrono>
 #include <future>
 
-namespace patchbay::service {
+namespace patchbay::service::stream_test {
 namespace {
 
 using engine::FinishReason;
@@ -73,4 +73,4 @@ TEST(Streams, ThatHaveEndedDoNotFail) {
 }
 
 }  // namespace
-}  // namespace patchbay::service
+}  // namespace patchbay::service::stream_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace patchbay {
+namespace patchbay::graphs_test {
 namespace {
 
 class GraphsTest : public testing::Test {
@@ -54,4 +54,4 @@ TEST_F(GraphsTest, AnEmptyOneTakesAByte) { // so that it counts as one
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::graphs_test

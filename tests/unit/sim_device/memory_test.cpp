@@ -8,7 +8,7 @@
 #include "patchbay/sdk/weight_checks.hpp"
 #include "weights.hpp"
 
-namespace patchbay {
+namespace patchbay::memory_test {
 namespace {
 
 using testing::HasSubstr;
@@ -106,4 +106,4 @@ TEST_F(WeightsTest, RefusesWhatOtherDevicesRefuse) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::memory_test

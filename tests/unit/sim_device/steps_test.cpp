@@ -6,7 +6,7 @@
 #include "patchbay/plugin.hpp"
 #include "patchbay/sdk/tensor.hpp"
 
-namespace patchbay {
+namespace patchbay::steps_test {
 namespace {
 
 Hardware two_bytes_per_ns() { return {.name = "test", .bf16_per_ns = 1, .f32_per_ns = 1, .bytes_per_ns = 2}; }
@@ -91,4 +91,4 @@ TEST(OpContext, ASumOverRanksGoesRoundTheRingTwice) {
 }
 
 }  // namespace
-}  // namespace patchbay
+}  // namespace patchbay::steps_test

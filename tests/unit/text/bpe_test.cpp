@@ -7,7 +7,7 @@
 #include "text/byte_alphabet.hpp"
 #include "unit/text/byte_tokenizer_fixture.hpp"
 
-namespace patchbay::text {
+namespace patchbay::text::bpe_test {
 namespace {
 
 using testing::ElementsAre;
@@ -117,4 +117,4 @@ TEST(Bpe, refuses_merges_of_unknown_tokens_and_vocabularies_without_any_byte) {
 }
 
 }  // namespace
-}  // namespace patchbay::text
+}  // namespace patchbay::text::bpe_test

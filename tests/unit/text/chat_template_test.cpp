@@ -10,7 +10,7 @@
 #include "base/ordered_json.hpp"
 #include "paths.hpp"
 
-namespace patchbay::text {
+namespace patchbay::text::chat_template_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -349,4 +349,4 @@ TEST(ChatTemplates, EndWhereLargeValuesAreLookedAtOftenEnough) {
 }
 
 }  // namespace
-}  // namespace patchbay::text
+}  // namespace patchbay::text::chat_template_test

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace patchbay::text {
+namespace patchbay::text::decoder_test {
 namespace {
 
 using nlohmann::json;
@@ -105,4 +105,4 @@ TEST(Decoder, refuses_by_name_what_it_does_not_do) {
 }
 
 }  // namespace
-}  // namespace patchbay::text
+}  // namespace patchbay::text::decoder_test

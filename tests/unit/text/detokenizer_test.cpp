@@ -9,7 +9,7 @@
 #include "unit/text/byte_tokenizer_fixture.hpp"
 #include "unit/text/spaced_words.hpp"
 
-namespace patchbay::text {
+namespace patchbay::text::detokenizer_test {
 namespace {
 
 using nlohmann::json;
@@ -101,4 +101,4 @@ TEST(Utf8, replaces_maximal_subparts_as_the_unicode_standard_shows) { // table 3
 }
 
 }  // namespace
-}  // namespace patchbay::text
+}  // namespace patchbay::text::detokenizer_test

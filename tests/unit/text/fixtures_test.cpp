@@ -15,7 +15,7 @@
 #include "file_text.hpp"
 #include "paths.hpp"
 
-namespace patchbay::text {
+namespace patchbay::text::fixtures_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -139,4 +139,4 @@ INSTANTIATE_TEST_SUITE_P(Text, ReferenceFixtures, testing::ValuesIn(names()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace
-}  // namespace patchbay::text
+}  // namespace patchbay::text::fixtures_test

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace patchbay::text {
+namespace patchbay::text::normalizer_test {
 namespace {
 
 using nlohmann::json;
@@ -73,4 +73,4 @@ TEST(Charsmap, never_leaves_the_arrays_of_a_hostile_file) {
 }
 
 }  // namespace
-}  // namespace patchbay::text
+}  // namespace patchbay::text::normalizer_test

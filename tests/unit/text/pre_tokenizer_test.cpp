@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace patchbay::text {
+namespace patchbay::text::pre_tokenizer_test {
 namespace {
 
 using nlohmann::json;
@@ -130,4 +130,4 @@ TEST(PreTokenizer, refuses_patterns_that_another_engine_reads_differently) {
 }
 
 }  // namespace
-}  // namespace patchbay::text
+}  // namespace patchbay::text::pre_tokenizer_test

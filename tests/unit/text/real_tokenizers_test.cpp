@@ -14,7 +14,7 @@
 #include "file_text.hpp"
 #include "paths.hpp"
 
-namespace patchbay::text {
+namespace patchbay::text::real_tokenizers_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -107,4 +107,4 @@ TEST(Tokenizer, says_what_a_folder_without_a_tokenizer_holds) {
 }
 
 }  // namespace
-}  // namespace patchbay::text
+}  // namespace patchbay::text::real_tokenizers_test

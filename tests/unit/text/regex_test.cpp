@@ -10,7 +10,7 @@
 
 #include "text/characters.hpp"
 
-namespace patchbay::text {
+namespace patchbay::text::regex_test {
 namespace {
 
 using testing::ElementsAre;
@@ -146,4 +146,4 @@ TEST(Regex, reads_word_characters_as_oniguruma_alone_and_in_a_class) {
 }
 
 }  // namespace
-}  // namespace patchbay::text
+}  // namespace patchbay::text::regex_test

@@ -9,7 +9,7 @@
 
 #include "text/sentencepiece_tokenizer.hpp"
 
-namespace patchbay::text {
+namespace patchbay::text::sentencepiece_test {
 namespace {
 
 using nlohmann::json;
@@ -161,4 +161,4 @@ TEST(SentencePiece, loads_from_a_folder_with_its_older_list_of_added_tokens) {
 }
 
 }  // namespace
-}  // namespace patchbay::text
+}  // namespace patchbay::text::sentencepiece_test

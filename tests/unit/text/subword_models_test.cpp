@@ -6,7 +6,7 @@
 
 #include "unit/text/byte_tokenizer_fixture.hpp"
 
-namespace patchbay::text {
+namespace patchbay::text::subword_models_test {
 namespace {
 
 using nlohmann::json;
@@ -181,4 +181,4 @@ TEST(Unigram, refuses_vocabularies_that_say_nothing_sure) {
 }
 
 }  // namespace
-}  // namespace patchbay::text
+}  // namespace patchbay::text::subword_models_test

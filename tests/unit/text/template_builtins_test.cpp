@@ -9,7 +9,7 @@
 #include "text/chat_template/chat_template.hpp"
 #include "text/chat_template/dates.hpp"
 
-namespace patchbay::text {
+namespace patchbay::text::template_builtins_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -119,4 +119,4 @@ TEST(TemplateBuiltIns, GiveDatesInLocalTimeAsDatetimeNowDoes) {
 }
 
 }  // namespace
-}  // namespace patchbay::text
+}  // namespace patchbay::text::template_builtins_test

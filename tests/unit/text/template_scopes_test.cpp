@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace patchbay::text::chat {
+namespace patchbay::text::chat::template_scopes_test {
 namespace {
 
 std::string found(const Scopes& scopes, const char* name) {
@@ -56,4 +56,4 @@ TEST(TemplateScopes, KeepCapturedScopesAndThoseAroundThem) {
 }
 
 }  // namespace
-}  // namespace patchbay::text::chat
+}  // namespace patchbay::text::chat::template_scopes_test

@@ -11,7 +11,7 @@
 
 #include "paths.hpp"
 
-namespace patchbay::text {
+namespace patchbay::text::tiktoken_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -97,4 +97,4 @@ TEST(Tiktoken, refuses_a_file_whose_model_is_not_known) {
 }
 
 }  // namespace
-}  // namespace patchbay::text
+}  // namespace patchbay::text::tiktoken_test

@@ -7,7 +7,7 @@
 #include "text/byte_alphabet.hpp"
 #include "unit/text/byte_tokenizer_fixture.hpp"
 
-namespace patchbay::text {
+namespace patchbay::text::tokenizer_json_test {
 namespace {
 
 using nlohmann::json;
@@ -242,4 +242,4 @@ TEST(Tokenizer, refuses_ids_that_clash_or_are_out_of_range) {
 }
 
 }  // namespace
-}  // namespace patchbay::text
+}  // namespace patchbay::text::tokenizer_json_test

@@ -5,7 +5,7 @@
 #include "top/engine_link.hpp"
 #include "top/screen.hpp"
 
-namespace patchbay::top {
+namespace patchbay::top::dialog_test {
 namespace {
 
 using namespace testing;
@@ -151,4 +151,4 @@ TEST(AnswerText, SaysWhatBecameOfAnOrder) {
 }
 
 }  // namespace
-}  // namespace patchbay::top
+}  // namespace patchbay::top::dialog_test

@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-namespace patchbay::top {
+namespace patchbay::top::engine_link_test {
 namespace {
 
 using namespace testing;
@@ -71,4 +71,4 @@ TEST(EngineLink, SaysWhyThereIsNoSampleAndGoesOn) {
 }
 
 }  // namespace
-}  // namespace patchbay::top
+}  // namespace patchbay::top::engine_link_test

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace patchbay::top {
+namespace patchbay::top::pages_test {
 namespace {
 
 using namespace testing;
@@ -155,4 +155,4 @@ TEST(Headline, SaysWhatIsWatchedAndWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace patchbay::top
+}  // namespace patchbay::top::pages_test

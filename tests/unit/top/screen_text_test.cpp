@@ -7,7 +7,7 @@
 #include "top/history.hpp"
 #include "top/quantity.hpp"
 
-namespace patchbay::top {
+namespace patchbay::top::screen_text_test {
 namespace {
 
 using namespace testing;
@@ -108,4 +108,4 @@ TEST(History, TakesRatesOverItsWindowAndForgetsTheOldest) {
 }
 
 }  // namespace
-}  // namespace patchbay::top
+}  // namespace patchbay::top::screen_text_test

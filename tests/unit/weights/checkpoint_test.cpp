@@ -8,7 +8,7 @@
 
 #include "unit/weights/safetensors_fixture.hpp"
 
-namespace patchbay::weights {
+namespace patchbay::weights::checkpoint_test {
 namespace {
 
 using testing::AllOf;
@@ -300,4 +300,4 @@ TEST_F(ModelConfigFolder, says_where_it_is_missing_or_broken) {
 }
 
 }  // namespace
-}  // namespace patchbay::weights
+}  // namespace patchbay::weights::checkpoint_test

@@ -4,7 +4,7 @@
 
 #include "unit/weights/safetensors_fixture.hpp"
 
-namespace patchbay::weights {
+namespace patchbay::weights::end_tokens_test {
 namespace {
 
 using testing::ElementsAre;
@@ -55,4 +55,4 @@ TEST_F(EndTokens, of_a_broken_generation_config_are_an_error) {
 }
 
 }  // namespace
-}  // namespace patchbay::weights
+}  // namespace patchbay::weights::end_tokens_test

@@ -9,7 +9,7 @@
 #include "weights/loader.hpp"
 #include "weights/stacked_experts.hpp"
 
-namespace patchbay::weights {
+namespace patchbay::weights::expert_tensors_test {
 namespace {
 
 using testing::ElementsAre;
@@ -165,4 +165,4 @@ TEST_F(ExpertTensors, in_mxfp4_are_refused_where_their_tensors_do_not_fit) {
 }
 
 }  // namespace
-}  // namespace patchbay::weights
+}  // namespace patchbay::weights::expert_tensors_test

@@ -10,7 +10,7 @@
 #include "unit/weights/safetensors_fixture.hpp"
 #include "weights/checkpoint.hpp"
 
-namespace patchbay::weights {
+namespace patchbay::weights::gguf_chat_test {
 namespace {
 
 using testing::ElementsAre;
@@ -71,4 +71,4 @@ TEST_F(GgufChats, say_what_templates_of_chats_need) {
 }
 
 }  // namespace
-}  // namespace patchbay::weights
+}  // namespace patchbay::weights::gguf_chat_test

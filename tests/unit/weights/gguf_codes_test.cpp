@@ -11,7 +11,7 @@
 #include "weights/gguf_model.hpp"
 #include "paths.hpp"
 
-namespace patchbay::weights {
+namespace patchbay::weights::gguf_codes_test {
 namespace {
 
 using testing::HasSubstr;
@@ -193,4 +193,4 @@ TEST_F(GgufCodeFiles, are_refused_where_a_scale_is_not_finite) {
 }
 
 }  // namespace
-}  // namespace patchbay::weights
+}  // namespace patchbay::weights::gguf_codes_test

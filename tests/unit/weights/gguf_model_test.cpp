@@ -16,7 +16,7 @@
 #include "must.hpp"
 #include "paths.hpp"
 
-namespace patchbay::weights {
+namespace patchbay::weights::gguf_model_test {
 namespace {
 
 using testing::ElementsAre;
@@ -494,4 +494,4 @@ TEST_F(GgufFiles, have_an_identity_of_their_metadata_and_values) {
 }
 
 }  // namespace
-}  // namespace patchbay::weights
+}  // namespace patchbay::weights::gguf_model_test

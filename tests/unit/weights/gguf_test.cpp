@@ -5,7 +5,7 @@
 #include "unit/weights/gguf_fixture.hpp"
 #include "unit/weights/safetensors_fixture.hpp"
 
-namespace patchbay::weights {
+namespace patchbay::weights::gguf_test {
 namespace {
 
 using testing::ElementsAre;
@@ -163,4 +163,4 @@ TEST(Gguf, checks_each_tensor_s_shape_and_place) {
 }
 
 }  // namespace
-}  // namespace patchbay::weights
+}  // namespace patchbay::weights::gguf_test

@@ -12,7 +12,7 @@
 #include "weights/gguf_tokenizer.hpp"
 #include "paths.hpp"
 
-namespace patchbay::weights {
+namespace patchbay::weights::gguf_tokenizer_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -200,4 +200,4 @@ TEST_F(GgufTokenizers, say_what_is_wrong_with_their_file) {
 }
 
 }  // namespace
-}  // namespace patchbay::weights
+}  // namespace patchbay::weights::gguf_tokenizer_test

@@ -13,7 +13,7 @@
 #include "weights/convert.hpp"
 #include "weights/dummy.hpp"
 
-namespace patchbay::weights {
+namespace patchbay::weights::loader_test {
 namespace {
 
 using testing::ElementsAre;
@@ -494,4 +494,4 @@ TEST_F(Loader, an_identity_changes_with_the_configuration_the_shapes_and_the_val
 }
 
 }  // namespace
-}  // namespace patchbay::weights
+}  // namespace patchbay::weights::loader_test

@@ -5,7 +5,7 @@
 
 #include "unit/weights/weight_specs.hpp"
 
-namespace patchbay::weights {
+namespace patchbay::weights::outline_test {
 namespace {
 
 FlatConfig fp8(const std::string& block_cols) {
@@ -39,4 +39,4 @@ TEST(Outline, LeavesTheHeadRealOnEveryRank) {
 }
 
 }  // namespace
-}  // namespace patchbay::weights
+}  // namespace patchbay::weights::outline_test

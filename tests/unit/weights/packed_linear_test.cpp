@@ -9,7 +9,7 @@
 #include "unit/weights/safetensors_fixture.hpp"
 #include "unit/weights/weight_specs.hpp"
 
-namespace patchbay::weights {
+namespace patchbay::weights::packed_linear_test {
 namespace {
 
 using testing::HasSubstr;
@@ -284,4 +284,4 @@ TEST(PackedFormats, are_awq_and_gptq_as_they_are_written) {
 }
 
 }  // namespace
-}  // namespace patchbay::weights
+}  // namespace patchbay::weights::packed_linear_test

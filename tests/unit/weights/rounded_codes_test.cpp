@@ -9,7 +9,7 @@
 #include "unit/weights/safetensors_fixture.hpp"
 #include "unit/weights/weight_specs.hpp"
 
-namespace patchbay::weights {
+namespace patchbay::weights::rounded_codes_test {
 namespace {
 
 using testing::Each;
@@ -217,4 +217,4 @@ TEST_F(RoundedWeights, have_groups_of_32_or_128) {
 }
 
 }  // namespace
-}  // namespace patchbay::weights
+}  // namespace patchbay::weights::rounded_codes_test

@@ -5,7 +5,7 @@
 
 #include "unit/weights/weight_specs.hpp"
 
-namespace patchbay::weights {
+namespace patchbay::weights::share_test {
 namespace {
 
 using testing::HasSubstr;
@@ -58,4 +58,4 @@ TEST(Share, TakesRowsFromTheMiddleOfATensor) {
 }
 
 }  // namespace
-}  // namespace patchbay::weights
+}  // namespace patchbay::weights::share_test

@@ -4,7 +4,7 @@
 
 #include "unit/weights/safetensors_fixture.hpp"
 
-namespace patchbay::weights {
+namespace patchbay::weights::stored_head_test {
 namespace {
 
 using testing::HasSubstr;
@@ -45,4 +45,4 @@ INSTANTIATE_TEST_SUITE_P(Weights, StoredHead,
                                          Names{"embed_out.weight", "gpt_neox.embed_in.weight"}));
 
 }  // namespace
-}  // namespace patchbay::weights
+}  // namespace patchbay::weights::stored_head_test

@@ -5,7 +5,7 @@
 
 #include "unit/weights/safetensors_fixture.hpp"
 
-namespace patchbay::weights {
+namespace patchbay::weights::stored_tensors_test {
 namespace {
 
 using testing::HasSubstr;
@@ -82,4 +82,4 @@ TEST_F(StoredTensorsTest, WithoutACheckpointNothingIsStoredAndAllIsWell) {
 }
 
 }  // namespace
-}  // namespace patchbay::weights
+}  // namespace patchbay::weights::stored_tensors_test

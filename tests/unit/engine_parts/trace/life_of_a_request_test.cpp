@@ -13,7 +13,7 @@
 #include "unit/engine/engine_fixture.hpp"
 #include "unit/engine_parts/trace/call_trace.hpp"
 
-namespace patchbay::service {
+namespace patchbay::service::life_of_a_request_test {
 namespace {
 
 using namespace engine::testing;
@@ -127,4 +127,4 @@ TEST(LifeOfARequest, HasNoHopThatThePageDoesNotName) {
 }
 
 }  // namespace
-}  // namespace patchbay::service
+}  // namespace patchbay::service::life_of_a_request_test
