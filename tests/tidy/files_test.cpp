@@ -87,7 +87,7 @@ std::string compiled_sources() {
     std::string text = read(std::string(kBuildDir) + "/compile_commands.json");
     for (const std::string& joined : matches(text, "\"file\": \"([^\"]*/together/[^\"]*)\"")) {
         const std::string below = joined.substr(std::string(kBuildDir).size()); // /core/src/together/…
-        const std::string root = below.starts_with("/tests/") ? "/tests/" : below.substr(0, below.find("/together/") + 1);
+        const std::string root = below.substr(0, below.starts_with("/tests/") ? 7 : below.find("/together/") + 1);
         for (const std::string& source : matches(read(joined), "#include \"([^\"]*)\"")) text += root + source + "\"";
     }
     return text;
