@@ -14,6 +14,8 @@ class ConfigOf {
 
     Result<FlatConfig> read() {
         PB_CHECK(read_shapes());
+        PB_CHECK(keys_.at_most("block_count", 1024)); // as models take them: more would only fill the memory
+        PB_CHECK(keys_.at_most("attention.key_length", 1024));
         PB_TRY(const bool own_keys, read_gguf_family(keys_));
         if (is("gpt2")) {
             PB_CHECK(read_gpt2());

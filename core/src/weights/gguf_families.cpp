@@ -119,6 +119,7 @@ Result<> read_rms_norm(GgufKeys& keys) {
     PB_CHECK(keys.copy_kv_heads());
     PB_CHECK(read_positions(keys));
     keys.set("attention_bias", keys.has_tensor("blk.0.attn_q.bias"));
+    PB_CHECK(keys.only("attention.sliding_window", 0, ": windows of this architecture (OLMo 3) are not supported"));
     if (keys.is("olmo2")) {
         keys.name_it("Olmo2ForCausalLM", "olmo2");
         return {};
@@ -173,10 +174,8 @@ Result<> read_gpt_oss(GgufKeys& keys) {
     PB_CHECK(read_gguf_positions(keys, size));
     std::string& type = keys.out["rope_scaling.rope_type"];
     if (type.empty()) type = "default";
-    if (type != "yarn") return {};
-    keys.set("rope_scaling.truncate", false);
-    PB_CHECK(keys.copy_number_if_there("rope.scaling.yarn_beta_fast", "rope_scaling.beta_fast"));
-    return keys.copy_number_if_there("rope.scaling.yarn_beta_slow", "rope_scaling.beta_slow");
+    if (type == "yarn") keys.set("rope_scaling.truncate", false);
+    return {};
 }
 
 struct Family {

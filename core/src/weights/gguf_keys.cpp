@@ -59,6 +59,13 @@ Result<> GgufKeys::only(const std::string& key, int64_t value, const std::string
     return fault(own(key), std::to_string(value) + description);
 }
 
+Result<> GgufKeys::at_most(const std::string& key, int64_t value) const {
+    if (!has(own(key))) return {};
+    PB_TRY(const int64_t given, integer(own(key)));
+    if (given > value) return fault(own(key), "at most " + std::to_string(value));
+    return {};
+}
+
 void GgufKeys::name_it(const char* class_name, const char* model_type) {
     out["architectures.0"] = class_name;
     out["model_type"] = model_type;

@@ -30,6 +30,8 @@ struct GgufKeys {
     Result<> copy_number_if_there(const std::string& from, const std::string& to);
     // Refuses a file that has the architecture's own key with another value.
     Result<> only(const std::string& key, int64_t value, const std::string& description = "") const;
+    // Refuses a file that has the architecture's own key with a larger value.
+    Result<> at_most(const std::string& key, int64_t value) const;
     void name_it(const char* class_name, const char* model_type);
     void set(const std::string& key, bool value) { out[key] = value ? "true" : "false"; }
     // eps: what config.json calls the epsilon of LayerNorm; nullptr: it is RMSNorm's.

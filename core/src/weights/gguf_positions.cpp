@@ -7,6 +7,10 @@ namespace {
 
 // A factor for each pair of a head, which its frequency is divided by: what Llama 3's scaling comes to.
 Result<> read_factors(GgufKeys& keys, int64_t head_dim) {
+    const std::string type = keys.own("rope.scaling.type");
+    if (keys.has(type) && keys.find(type)->text() != "none")
+        return keys.fault(type, "none, since rope_freqs.weight scales positions");
+    PB_CHECK(keys.only("rope.scale_linear", 1, ", since rope_freqs.weight scales positions"));
     PB_CHECK(keys.copy_numbers("rope_freqs.weight", head_dim / 2, "rope_scaling.short_factor"));
     keys.out["rope_scaling.rope_type"] = "longrope";
     keys.out["rope_scaling.attention_factor"] = "1";
@@ -27,6 +31,9 @@ Result<> read_scaling(GgufKeys& keys) {
     PB_CHECK(keys.copy_number("rope.scaling.factor", "rope_scaling.factor"));
     PB_CHECK(keys.only("rope.scaling.attn_factor", 1));
     if (given->text() != "yarn") return {};
+    PB_CHECK(keys.copy_number_if_there("rope.scaling.yarn_beta_fast", "rope_scaling.beta_fast"));
+    PB_CHECK(keys.copy_number_if_there("rope.scaling.yarn_beta_slow", "rope_scaling.beta_slow"));
+    PB_CHECK(keys.copy_number_if_there("rope.scaling.yarn_attn_factor", "rope_scaling.attention_factor"));
     return keys.copy_integer_if_there("rope.scaling.original_context_length",
                                       "rope_scaling.original_max_position_embeddings");
 }

@@ -1,6 +1,8 @@
 #include "weights/gguf_tokenizer.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/refusals.hpp"
@@ -139,6 +141,8 @@ class Embedded {
         }
         PB_TRY(const bool bos, flag("add_bos_token", begins));
         PB_TRY(const bool eos, flag("add_eos_token", false));
+        if (bos && !out.contains("bos_token")) return fault("bos_token_id", "a token id, which texts begin with");
+        if (eos && !out.contains("eos_token")) return fault("eos_token_id", "a token id, which texts end with");
         out["add_bos_token"] = bos;
         out["add_eos_token"] = eos;
         return out;
@@ -151,6 +155,7 @@ class Embedded {
         if (scores.empty()) return fault("scores", "an array of numbers, one for each token");
         const size_t unknown = unknown_piece();
         for (size_t id = 0; id < tokens_.size(); ++id) {
+            if (!(std::abs(scores[id]) <= std::numeric_limits<float>::max())) return fault("scores", "finite numbers");
             PieceKind kind = kinds_[id];
             if (id == unknown)
                 kind = PieceKind::kUnknown;

@@ -1,7 +1,9 @@
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/flat_string.hpp"
 #include "base/json_file.hpp"
+#include "base/printable.hpp"
 #include "base/refusals.hpp"
 #include "patchbay/sdk/config_shape.hpp"
 #include "weights/checkpoint.hpp"
@@ -17,6 +19,8 @@ class Flattener final : public nlohmann::json_sax<nlohmann::json> {
   public:
     FlatConfig take() { return std::move(out_); }
     bool is_full() const { return out_.size() == kMaxConfigKeys; }
+    // A key that an object has twice: which of the values holds is not for this reader to guess. Empty: none.
+    const std::string& repeated() const { return repeated_; }
 
     bool null() override { return put("null"); }
     bool boolean(bool value) override { return put(value ? "true" : "false"); }
@@ -26,8 +30,10 @@ class Flattener final : public nlohmann::json_sax<nlohmann::json> {
     bool string(string_t& value) override { return put(flat_string(std::move(value))); }
     bool binary(binary_t&) override { return false; } // not in JSON
     bool key(string_t& name) override {
-        open_.back().key = name;
-        return true;
+        Level& in = open_.back();
+        if (!in.keys.insert(name).second) repeated_ = in.prefix.empty() ? name : in.prefix + "." + name;
+        in.key = name;
+        return repeated_.empty();
     }
     bool start_object(size_t) override { return open({next_key(), false}); }
     bool end_object() override { return close("{}"); }
@@ -41,6 +47,7 @@ class Flattener final : public nlohmann::json_sax<nlohmann::json> {
         bool is_list;
         size_t items = 0; // values so far
         std::string key{};
+        std::set<std::string> keys{}; // of an object, so far
     };
 
     bool open(Level level) {
@@ -67,6 +74,7 @@ class Flattener final : public nlohmann::json_sax<nlohmann::json> {
     }
 
     FlatConfig out_;
+    std::string repeated_;
     std::vector<Level> open_; // objects and lists around the value that comes
 };
 
@@ -86,8 +94,11 @@ Result<FlatConfig> flatten_json(std::string_view text, const std::string& where)
     const EmptiesJson empties(value);
     if (!value.is_object()) return invalid(where + " is not a JSON object");
     Flattener flattener;
-    if (!nlohmann::json::sax_parse(text, &flattener)) // of JSON that is known to be good
+    if (!nlohmann::json::sax_parse(text, &flattener)) { // of JSON that is known to be good
+        if (const std::string& key = flattener.repeated(); !key.empty())
+            return invalid(where + ": '" + printable(key) + "' is given twice");
         return invalid(where + " has more than " + std::to_string(kMaxConfigKeys) + " values");
+    }
     return flattener.take();
 }
 

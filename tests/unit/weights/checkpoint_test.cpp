@@ -281,6 +281,13 @@ TEST_F(ModelConfigFolder, has_a_bounded_number_of_values) {
     EXPECT_THAT(list(kMaxConfigKeys + 1).error(), HasSubstr("config.json has more than 65536 values"));
 }
 
+TEST_F(ModelConfigFolder, has_each_key_once) {
+    write("config.json", R"({"rope_scaling": {"rope_type": "linear", "factor": 4}, "rope_scaling": null})");
+    EXPECT_THAT(read_model_config(folder).error(), HasSubstr("config.json: 'rope_scaling' is given twice"));
+    write("config.json", R"({"a": [{"b": 1}, {"b": 2, "b": 3}]})");
+    EXPECT_THAT(read_model_config(folder).error(), HasSubstr("config.json: 'a.1.b' is given twice"));
+}
+
 TEST_F(ModelConfigFolder, says_where_it_is_missing_or_broken) {
     EXPECT_THAT(read_model_config(folder).error(), HasSubstr("no config.json in"));
     EXPECT_THAT(read_model_config(folder / "none").error(), HasSubstr("no model folder"));

@@ -252,6 +252,10 @@ TEST_F(GgufFiles, of_other_families_name_what_is_wrong) {
                 HasSubstr("starcoder2.attention.key_length is 16, expected 8"));
     EXPECT_THAT(config_error(family("granite").key("granite.attention.layer_norm_rms_epsilon", 1e-5f)),
                 HasSubstr("granite.embedding_scale is not there"));
+    EXPECT_THAT(config_error(family("olmo2")
+                                 .key("olmo2.attention.layer_norm_rms_epsilon", 1e-5f)
+                                 .key("olmo2.attention.sliding_window", 4096u)),
+                HasSubstr("olmo2.attention.sliding_window is 4096, expected 0: windows of this architecture (OLMo 3)"));
 }
 
 TEST_F(GgufFiles, scale_positions_as_they_say) {
@@ -266,6 +270,30 @@ TEST_F(GgufFiles, scale_positions_as_they_say) {
     EXPECT_EQ(config.at("rope_scaling.original_max_position_embeddings"), "16");
     EXPECT_EQ(config.at("num_key_value_heads"), "4");  // those of q where the file has none
     EXPECT_EQ(config.at("rope_theta"), "10000");
+    write("m.gguf", tiny_llama()
+                        .key("llama.rope.scaling.type", "yarn")
+                        .key("llama.rope.scaling.factor", 4.0f)
+                        .key("llama.rope.scaling.yarn_beta_fast", 16.0f)
+                        .key("llama.rope.scaling.yarn_beta_slow", 2.0f)
+                        .key("llama.rope.scaling.yarn_attn_factor", 0.5f)
+                        .with(std::string(1024, '\0')));
+    const auto full = *read_model_config(folder / "m.gguf");
+    EXPECT_EQ(full.at("rope_scaling.beta_fast"), "16");
+    EXPECT_EQ(full.at("rope_scaling.beta_slow"), "2");
+    EXPECT_EQ(full.at("rope_scaling.attention_factor"), "0.5");
+    EXPECT_THAT(config_error(tiny_llama()
+                                 .key("llama.rope.scaling.type", "linear")
+                                 .tensor("rope_freqs.weight", {4}, 0, 0)),
+                HasSubstr("type is 'linear', expected none, since rope_freqs.weight scales positions"));
+}
+
+TEST_F(GgufFiles, of_impossible_sizes_are_refused_before_anything_is_made_of_them) {
+    GgufBytes moe;
+    moe.key("general.architecture", "qwen2moe").key("qwen2moe.block_count", 2147483647u);
+    EXPECT_THAT(config_error(moe.tensor("token_embd.weight", {32, 8}, 0, 0)),
+                HasSubstr("qwen2moe.block_count is 2147483647, expected at most 1024"));
+    EXPECT_THAT(config_error(tiny_llama().key("llama.attention.key_length", 1u << 25)),
+                HasSubstr("llama.attention.key_length is 33554432, expected at most 1024"));
 }
 
 TEST_F(GgufFiles, of_gemma_say_what_its_layers_see_and_scale_queries_by) {

@@ -188,6 +188,14 @@ TEST_F(GgufTokenizers, say_what_is_wrong_with_their_file) {
     EXPECT_THAT(tokenizer_error(llama()), HasSubstr("tokenizer.ggml.scores is not there"));
     EXPECT_THAT(tokenizer_error(llama().array("tokenizer.ggml.scores", GgufType::kF32, 1, bytes_of(0.f))),
                 HasSubstr("tokenizer.ggml.scores is an array of 1 f32, expected an array of 2 numbers"));
+    const std::string not_finite = bytes_of(0.f) + bytes_of(std::numeric_limits<float>::quiet_NaN());
+    EXPECT_THAT(tokenizer_error(llama().array("tokenizer.ggml.scores", GgufType::kF32, 2, not_finite)),
+                HasSubstr("expected finite numbers"));
+    const std::string no_floats = bytes_of(0.) + bytes_of(1e300), zeros = bytes_of(0.f) + bytes_of(0.f);
+    EXPECT_THAT(tokenizer_error(llama().array("tokenizer.ggml.scores", GgufType::kF64, 2, no_floats)),
+                HasSubstr("expected finite numbers"));
+    EXPECT_THAT(tokenizer_error(llama().array("tokenizer.ggml.scores", GgufType::kF32, 2, zeros)),
+                HasSubstr("tokenizer.ggml.bos_token_id is not there, expected a token id, which texts begin with"));
     EXPECT_THAT(tokenizer_error(llama().array("tokenizer.ggml.token_type", GgufType::kU8, 2, "\1\7")),
                 HasSubstr("expected numbers from 1 to 6"));
     EXPECT_THAT(tokenizer_error(byte_level("gpt-2").key("tokenizer.ggml.padding_token_id", 263u)),
