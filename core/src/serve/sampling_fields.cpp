@@ -205,6 +205,9 @@ std::optional<Refusal> read_model_name(const Json& body, const ServedModel& mode
 std::optional<Refusal> read_generation(const Json& body, const ServedModel& model, GenerationRequest& r) {
     if (auto refusal = read_model_name(body, model, r)) return refusal;
     Fields f(body);
+    bool has_beams = false; // which take no sampling parameters
+    f.read("use_beam_search", has_beams);
+    if (!has_beams) r.sampling = model.default_sampling.params;
     ParameterReader(f).read_all(r.sampling);
     if (r.sampling.n == 0) f.refuse("n", "got 0, expected 1 to " + std::to_string(engine::kMaxOutputs));
     read_stops(f, r.sampling);

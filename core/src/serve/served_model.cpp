@@ -142,6 +142,9 @@ Result<ServedModel> served_model(const config::EngineConfig& config, const engin
     out.max_logprobs = config.engine.max_logprobs;
     out.hidden_size = engine.facts().model.hidden_size;
     out.tokenizer = engine.tokenizer();
+    if (names.generation_config) {
+        PB_TRY(out.default_sampling, default_sampling(path));
+    }
     PB_TRY(out.pooler, read_pooler(config.pooler_config, path));
     const std::string& tokenizer = config.model.tokenizer;
     const fs::path source = tokenizer.empty() ? path : fs::path(tokenizer);

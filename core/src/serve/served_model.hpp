@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "serve/default_sampling.hpp"
 #include "serve/pooler.hpp"
 #include "text/chat_template/chat_template.hpp"
 #include "text/tokenizer.hpp"
@@ -28,11 +29,13 @@ struct ServedModel {
     std::string no_template;          // why there is none
     std::string bos_token, eos_token; // their texts, for templates
     Pooler pooler;
+    DefaultSampling default_sampling; // of requests that do not say
 };
 
 struct ModelNames {
     std::vector<std::string> served;    // empty: the path's last part
     std::string chat_template_file;     // empty: the model's own
+    bool generation_config = true;      // the model's sampling parameters count for requests that do not set them
 };
 
 std::string default_model_name(const std::filesystem::path& model); // the path's last part

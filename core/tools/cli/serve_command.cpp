@@ -90,10 +90,10 @@ Result<> serve_engine(ServeOptions& o, const host::Registry& registry, config::L
     PB_TRY(auto model, served(o, names, loaded.config, *engine));
     o.server.make_engine = [&](const config::EngineConfig& c, const host::Registry& found) -> Result<serve::NewEngine> {
         PB_TRY(auto made, engine::Engine::create(c, found, *clock, &plugin_metrics, &world));
-        PB_TRY(auto of_it, served(o, {o.names.served, {}}, c, *made));
+        PB_TRY(auto of_it, served(o, {o.names.served, {}, o.names.generation_config}, c, *made));
         return serve::NewEngine{std::move(made), std::move(of_it)};
     };
-    const std::string name = model.names.front();
+    const std::string name = model.names.front(), sampling = model.default_sampling.text;
     if (const char* key = std::getenv("PATCHBAY_API_KEY"); key && *key) o.server.api_keys.emplace_back(key);
     o.server.version = PATCHBAY_VERSION;
     o.server.max_hang_s = loaded.config.swap.max_hang_s;
@@ -104,6 +104,7 @@ Result<> serve_engine(ServeOptions& o, const host::Registry& registry, config::L
     where.host = o.server.http.host;
     where.port = server->port();
     std::string started = "serving " + name + " on " + where.text() + "\n";
+    if (!sampling.empty()) started += "sampling defaults of the model's generation_config.json: " + sampling + "\n";
     if (server->admin()) started += "admin address: " + server->admin()->address().text() + "\n";
     std::cerr << started << std::flush;
     server->wait();
@@ -210,6 +211,11 @@ void add_serve_command(Commands& commands) {
         ->allow_extra_args(false);
     app->add_option("--chat-template", o->names.chat_template_file, "file with a Jinja template (default: the model's)")
         ->check(CLI::ExistingFile);
+    app->add_option_function<std::string>(
+           "--generation-config", [o](const std::string& word) { o->names.generation_config = word == "auto"; },
+           "auto: sampling parameters in the model's generation_config.json are the defaults of requests; none: they "
+           "are not (default: auto)")
+        ->check(CLI::IsMember({"auto", "none"}));
     app->add_flag("--supervise", o->supervise,
                   "start the server again after a plugin has ended its process, with the one that was in its slot "
                   "before");

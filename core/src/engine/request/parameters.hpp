@@ -50,6 +50,7 @@ struct ParameterInfo {
     const char* key_help = nullptr; // of its key in experiments; null: it has none
     SamplerField sampler{};
     bool refused_with_beams = false; // it changes logits or removes tokens, which beams do not know
+    bool recommended = false;        // a model's generation_config.json may say what it is for requests that do not
     bool of_the_model = false;       // it asks for what the model thinks, which tokens accepted by rates do not show
 };
 
