@@ -13,7 +13,7 @@
 namespace patchbay::engine {
 
 std::string_view name_of(SwapFallback reason) {
-    static constexpr std::string_view kNames[kSwapFallbacks] = {"full", "dearer", "unmeasured"};
+    static constexpr std::string_view kNames[kSwapFallbacks] = {"full", "slower", "unmeasured"};
     return kNames[static_cast<size_t>(reason)];
 }
 
