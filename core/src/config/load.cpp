@@ -106,8 +106,9 @@ Table<EngineSettings> engine_table() {
         .key("enable_chunked_prefill", &E::enable_chunked_prefill, "compute a prompt over several steps if necessary")
         .key("long_prefill_token_threshold", &E::long_prefill_token_threshold, {0, kTokens, "tokens"},
              "maximum of prompt tokens of one request in a step; 0: no limit")
-        .key("block_size", &E::block_size, {1, 256, "tokens"}, "tokens in a KV block; a power of two")
-        .key("num_blocks", &E::num_blocks, {0, 1 << 26, "blocks"}, "KV blocks; 0: as many as kv_cache_memory holds")
+        .key("block_size", &E::block_size, {1, 256, "tokens"}, "tokens in a KV page; a power of two")
+        .key("num_blocks", &E::num_blocks, {0, 1 << 26, "pages"},
+             "pages of the KV cache; 0: as many as kv_cache_memory holds")
         .bytes("kv_cache_memory", &E::kv_cache_memory, {1 << 12, 0x1p50, ""}, "memory for keys and values")
         .key("gpu_memory_utilization", &E::gpu_memory_utilization, {0, 1, ""},
              "instead of kv_cache_memory: this share of the device's memory, less weights and activations; 0: off")
@@ -115,13 +116,13 @@ Table<EngineSettings> engine_table() {
               "type of keys and values; auto: as the weights; fp8, int8: with one scale for each token and head");
     add_kv_dtype_layers(t);
     t.key("enable_prefix_caching", &E::enable_prefix_caching, "reuse the KV blocks of equal prefixes")
-        .key("watermark", &E::watermark, {0, 0.5, ""}, "share of blocks kept free when a request is admitted")
+        .key("watermark", &E::watermark, {0, 0.5, ""}, "share of pages kept free when a request is admitted")
         .key("adaptive_watermark", &E::adaptive_watermark,
              "raise the watermark while requests are preempted; it falls back to watermark when none are")
         .key("zero_freed_blocks", &E::zero_freed_blocks,
-             "overwrite KV blocks with zeros when no request holds them and the prefix cache has evicted them")
+             "overwrite KV pages with zeros when no request holds them and the prefix cache has evicted them")
         .key("reserve_full_sequence", &E::reserve_full_sequence,
-             "admit a request only if there are free blocks for all its tokens, in addition to those that running "
+             "admit a request only if there are free pages for all its tokens, in addition to those that running "
              "requests still need for theirs")
         .word("preemption_mode", &E::preemption_mode,
               {{"recompute", PreemptionMode::kRecompute},
@@ -132,8 +133,8 @@ Table<EngineSettings> engine_table() {
               "requests it")
         .key("swap_space", &E::swap_space, {0, 1 << 20, "GiB"},
              "host memory of each rank for offloaded KV, with preemption_mode: swap and auto")
-        .key("num_swap_blocks", &E::num_swap_blocks, {0, 1 << 26, "blocks"},
-             "KV blocks in host memory; 0: as many as swap_space holds")
+        .key("num_swap_blocks", &E::num_swap_blocks, {0, 1 << 26, "pages"},
+             "KV pages in host memory; 0: as many as swap_space holds")
         .key("num_speculative_tokens", &E::num_speculative_tokens, {0, 64, "tokens"},
              "maximum of drafts for each sequence and step; 0: no speculation; needs a proposer")
         .key("tensor_parallel_size", &E::tensor_parallel_size, {1, 1024, "ranks"},

@@ -158,7 +158,7 @@ std::string table_of(const SpecResult& r, const config::EngineConfig& config, co
                       config.proposer->plugin + ", batch " + std::to_string(asked.batch) + "\n";
     if (r.facts.synthetic_acceptance)
         out += "drafts are accepted by synthetic_acceptance_rates: the texts are not the model's\n";
-    out += printed("\n%-10s %12s %12s %14s\n", "", "tokens/s", "ms a step", "tokens a step");
+    out += printed("\n%-10s %12s %12s %14s\n", "", "tokens/s", "ms per step", "tokens per step");
     for (const auto& [name, s] : {std::pair("without", r.without), std::pair("with", r.with)}) {
         out += printed("%-10s %12.1f %12.3f %14.2f\n", name, s.tokens_per_second, s.step_seconds * 1e3,
                        s.tokens_per_step);

@@ -96,8 +96,8 @@ void add_grammar(Commands& commands, CLI::App* bench) {
     app->footer("Example:\n  patchbay bench grammar --tokenizer models/demo-target");
     const auto o = std::make_shared<GrammarOptions>();
     app->add_option("--tokenizer", o->tokenizer,
-                    "folder or file of a tokenizer (default: a vocabulary that is made up)");
-    add_number(*app, "--vocab-size", o->vocab_size, "tokens of the one that is made up", 1000, 1'000'000);
+                    "folder or file of a tokenizer (default: a synthetic vocabulary)");
+    add_number(*app, "--vocab-size", o->vocab_size, "tokens of the synthetic vocabulary", 1000, 1'000'000);
     add_number(*app, "--repeats", o->repeats, "times that each is compiled; medians count", 1, 1000);
     app->add_flag("--json", o->json, "print JSON");
     set_action(commands, app, o, {bench_grammar, print_error});
@@ -111,7 +111,7 @@ void add(Commands& commands, CLI::App* app, std::shared_ptr<BenchOptions> o, Res
                             "--kv-cache-dtype", "--attention", "--scheduler", "--tensor-parallel-size",
                             "--block-size"});
         key("--max-num-batched-tokens", "engine.max_num_batched_tokens",
-            "most tokens of a prompt in a step (default: 512)");
+            "token budget of a step (default: 512)");
     }
     add_plugin_dirs(*app, o->plugin_dirs);
     app->add_flag("--json", o->json, "print JSON");

@@ -209,7 +209,7 @@ void add_chat_command(Commands& commands) {
         "  patchbay chat --model DIR\n"
         "  patchbay chat --model DIR --system \"Answer in one sentence.\" --temperature 0.7\n"
         "  echo \"What is a page?\" | patchbay chat --model DIR --temperature 0\n"
-        "Lines that begin with / are commands: /reset, /system TEXT, /exit. Ctrl-C ends an answer.");
+        "Lines that begin with / are commands: /reset, /system TEXT, /help, /exit. Ctrl-C ends an answer.");
     auto o = std::make_shared<ChatOptions>();
     add_engine_flags(*app, std::shared_ptr<EngineFlags>(o, &o->engine));
     app->add_option("--system", o->system, "the system message");

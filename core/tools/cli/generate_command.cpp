@@ -342,7 +342,7 @@ void add_generate_command(Commands& commands) {
         "priority\n"
         "  patchbay generate --model DIR --prompt \"Is it so? \" --choice yes,no\n"
         "  patchbay generate --model DIR --prompt \"To be\" --temperature 0.8 --top-p 0.95 --seed 7 --metrics-port "
-        "9090");
+        "8001");
     auto o = std::make_shared<GenerateOptions>();
     add_engine_flags(*app, std::shared_ptr<EngineFlags>(o, &o->engine));
     const CLI::Option* text = app->add_option("--prompt", o->prompts, "text to continue; may be given several times")

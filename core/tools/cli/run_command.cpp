@@ -213,7 +213,7 @@ void add_run_command(Commands& commands) {
     CLI::App* app = commands.app.add_subcommand("run", "Run an experiment: compare variants under a workload");
     app->footer("Examples:\n"
                 "  patchbay run experiments/quickstart/experiment.yaml\n"
-                "  patchbay run sweep.yaml --results results/sweep --metrics-port 9090\n"
+                "  patchbay run sweep.yaml --results results/sweep --metrics-port 8001\n"
                 "  patchbay run sweep.yaml --only fcfs,sjf --dry-run\n"
                 "  patchbay run --resume results/sweep\n"
                 "  patchbay run --aa sweep.yaml --experiments 40\n"

@@ -18,7 +18,7 @@ MetricList made_list() {
                    {"request_throughput", "req/s", "request throughput", Better::kHigher, true},
                    {"offered_rate", "req/s", "offered load", Better::kNeither, true}};
     const std::pair<const char*, const char*> families[] = {
-        {"ttft", "TTFT"}, {"tpot", "TPOT"}, {"itl", "ITL"}, {"e2e", "E2E"}, {"normalised", "E2E/token"}};
+        {"ttft", "TTFT"}, {"tpot", "TPOT"}, {"itl", "ITL"}, {"e2e", "E2E"}, {"normalised", "normalised latency"}};
     for (const auto& [name, label] : families)
         for (const char* of : {"mean", "p50", "p90", "p99"})
             all.push_back({std::string(name) + "_" + of, "ms", std::string(label) + " " + of, Better::kLower, true});

@@ -73,7 +73,7 @@ std::string outline(const ExperimentSpec& spec, const PreparedVariants& prepared
         const PreparedVariant& variant = prepared.variants[v];
         out += "  " + variant.name + ": " + (v == prepared.baseline ? "baseline" : differences_of(variant)) + "; " +
                variant.facts.device_name + (variant.facts.device_computes ? "" : ", computes nothing") + ", " +
-               counted(variant.facts.kv.num_blocks) + " KV blocks\n";
+               counted(variant.facts.kv.num_blocks) + " KV pages\n";
         for (const SwapTask& swap : variant.swaps) out += "    swap: " + swap.text() + "\n";
     }
     const bool shared = workloads.different().size() == 1;

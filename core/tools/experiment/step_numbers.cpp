@@ -60,7 +60,7 @@ const MetricList& step_metrics() {
                        {"batch_sequences", "/step", "batch sequences", Better::kNeither, true},
                        {"batch_tokens", "/step", "batch tokens", Better::kNeither, true},
                        {"acceptance", "%", "acceptance", Better::kHigher, false},
-                       {"tokens_per_step", "tok", "tokens a step", Better::kHigher, true},
+                       {"tokens_per_step", "tok", "tokens per step", Better::kHigher, true},
                        {"graph_replay_share", "%", "graph replays", Better::kHigher, false}};
         for (const Miss& miss : kMisses) all.push_back({miss.name, "%", miss.label, Better::kLower, false});
         all.push_back({"padding_share", "%", "graph padding", Better::kLower, false});

@@ -71,7 +71,7 @@ Table<Step> step_table(const host::Registry* registry) { // null: for its keys a
         out.what = std::move(what);
     });
     add_step(t, other("output", map_of(kTokensSchema),
-                      "the step is back: what the model sampled, drafts that it accepts first; made-up tokens for "
+                      "the step is back: what the model sampled, drafts that it accepts first; synthetic tokens for "
                       "those who are not named"),
              [](const Node& node, Step& out, Faults& faults) {
                  out.what = step::Output{read_texts(node, "output", faults)};
@@ -110,12 +110,12 @@ Table<Step> step_table(const host::Registry* registry) { // null: for its keys a
         expect.children.push_back(other(s.name, std::move(schema), s.description));
     }
     add_step(t, expect, [](const Node& node, Step& out, Faults& faults) { out.what = read_expect(node, faults); });
-    const KeyInfo run = whole("run", 1, kMaxSteps, "steps", "so many steps come back, with made-up tokens");
+    const KeyInfo run = whole("run", 1, kMaxSteps, "steps", "so many steps come back, with synthetic tokens");
     add_step(t, run, [run](const Node& node, Step& out, Faults& faults) {
         out.what = step::Run{static_cast<uint32_t>(config::read_uint(node, run, faults).value_or(1))};
     });
     const KeyInfo drain = whole("drain", 1, kMaxSteps, "steps",
-                                "steps come back with made-up tokens until every request has ended: at most so many");
+                                "steps come back with synthetic tokens until every request has ended: at most so many");
     add_step(t, drain, [drain](const Node& node, Step& out, Faults& faults) {
         out.what = step::Drain{static_cast<uint32_t>(config::read_uint(node, drain, faults).value_or(1))};
     });
@@ -149,26 +149,26 @@ Table<config::EngineSettings> engine_table() {
     using E = config::EngineSettings;
     using config::AsyncScheduling;
     Table<E> t;
-    t.key("block_size", &E::block_size, {1, 256, "tokens"}, "tokens in a KV block; a power of two")
-        .key("num_blocks", &E::num_blocks, {1, 1 << 20, "blocks"}, "KV blocks, all usable; 1000 where it is left out")
+    t.key("block_size", &E::block_size, {1, 256, "tokens"}, "tokens in a KV page; a power of two")
+        .key("num_blocks", &E::num_blocks, {1, 1 << 20, "pages"}, "KV pages, all usable; 1000 where it is left out")
         .key("max_num_batched_tokens", &E::max_num_batched_tokens, {1, kMaxTokens, "tokens"}, "token budget of a step")
         .key("max_num_seqs", &E::max_num_seqs, {1, 65536, "sequences"}, "sequences that run at once")
-        .key("max_model_len", &E::max_model_len, {0, kMaxTokens, "tokens"}, "of a request; 0: what the blocks hold")
+        .key("max_model_len", &E::max_model_len, {0, kMaxTokens, "tokens"}, "of a request; 0: what the pages hold")
         .key("enable_chunked_prefill", &E::enable_chunked_prefill, "let a prompt be computed over several steps")
         .key("long_prefill_token_threshold", &E::long_prefill_token_threshold, {0, kMaxTokens, "tokens"},
              "most prompt tokens of one request in a step; 0: no limit")
         .key("enable_prefix_caching", &E::enable_prefix_caching, "reuse the KV blocks of equal prefixes")
-        .key("watermark", &E::watermark, {0, 0.5, ""}, "share of blocks kept free when a request is admitted")
-        .key("adaptive_watermark", &E::adaptive_watermark, "keep more blocks free while requests are preempted")
+        .key("watermark", &E::watermark, {0, 0.5, ""}, "share of pages kept free when a request is admitted")
+        .key("adaptive_watermark", &E::adaptive_watermark, "keep more pages free while requests are preempted")
         .key("reserve_full_sequence", &E::reserve_full_sequence,
-             "admit a request only when there are free blocks for all its tokens")
+             "admit a request only when there are free pages for all its tokens")
         .word("preemption_mode", &E::preemption_mode,
               {{"recompute", config::PreemptionMode::kRecompute},
                {"swap", config::PreemptionMode::kSwap},
                {"auto", config::PreemptionMode::kAuto}},
               "what becomes of a preempted request's KV")
-        .key("num_swap_blocks", &E::num_swap_blocks, {0, 1 << 20, "blocks"},
-             "KV blocks in host memory, with preemption_mode: swap and auto; 1000 where it is left out")
+        .key("num_swap_blocks", &E::num_swap_blocks, {0, 1 << 20, "pages"},
+             "KV pages in host memory, with preemption_mode: swap and auto; 1000 where it is left out")
         .key("num_speculative_tokens", &E::num_speculative_tokens, {0, 64, "tokens"}, "drafts a sequence and step")
         .key("max_waiting", &E::max_waiting, {0, 1u << 31, "requests"},
              "requests that may wait; further ones are refused; 0: no limit")

@@ -30,7 +30,7 @@ const std::vector<SubjectInfo>& subjects() {
          Totals{{S::kScheduled, {}}, {S::kPreempted, {}}, {S::kWaiting, {}}, {S::kRunning, {}}, {S::kFinished, {}},
                 {S::kSwapped, {}}},
          "how many requests these name"},
-        {S::kFreeBlocks, "free_pages", Number{}, "KV blocks that no request holds, cached ones too"},
+        {S::kFreeBlocks, "free_pages", Number{}, "KV pages that no request holds, cached ones too"},
         {S::kCachedBlocks, "cached_pages", Number{}, "of these, the ones that can be found again"},
         {S::kReferences, "references", BlockCounts{},
          "how many requests hold these blocks; 0: cached, and held by none"},
@@ -46,7 +46,7 @@ const std::vector<SubjectInfo>& subjects() {
         {S::kKvPolicyFaults, "kv_policy_faults", Number{}, "wrong or missing choices of the kv_policy so far"},
         {S::kPlanFaults, "plan_faults", Number{}, "plans that were refused so far"},
         {S::kSwapped, "swapped", Names{}, "who waits with KV in host memory, the first in the queue first"},
-        {S::kFreeSwapBlocks, "free_swap_pages", Number{}, "KV blocks in host memory that no request holds"},
+        {S::kFreeSwapBlocks, "free_swap_pages", Number{}, "KV pages in host memory that no request holds"},
         {S::kPolicy, "policy", std::string{}, "the scheduler that has the slot"},
     };
     return all;

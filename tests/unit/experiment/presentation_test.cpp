@@ -89,6 +89,7 @@ TEST(ResultsTable, PutsPrimaryMetricsFirstAndGivesTheOthersIntervals) {
     EXPECT_LT(table.find("TTFT p50"), table.find("exploratory: intervals, no verdicts\n"));
     EXPECT_LT(table.find("exploratory"), table.find("E2E p50"));
     EXPECT_THAT(line_with(table, "E2E p50"), HasSubstr("120  +20.0 % (+1.0 … +30.0)"));
+    EXPECT_THAT(table, AllOf(HasSubstr("normalised latency mean"), HasSubstr("tokens per step"))) << "as documented";
 }
 
 TEST(ResultsTable, SaysBesideNoDifferenceWhichOneItWouldHaveSeen) {
