@@ -16,7 +16,7 @@ class @Class@ {
     // Once a step. `step` has the budgets and the sequences; `plan` takes the tokens that each computes.
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);       // knows budgets, pages and chunks of prompts
-        packer.keep_running(patchbay::arrived_later);  // the latest is preempted where KV blocks run out
+        packer.keep_running(patchbay::arrived_later);  // the latest arrival is preempted first if pages run out
         patchbay::admit_by(step, packer, [&](const pb_sequence& s) { // the lowest first
             const double waited_s = 1e-6 * static_cast<double>(step.raw.now_us - s.arrival_us);
             return patchbay::uncached(s) - ageing_ * waited_s;

@@ -15,7 +15,7 @@ class LeastWork {
 
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);
-        packer.keep_running(patchbay::arrived_later);  // the latest is preempted where KV blocks run out
+        packer.keep_running(patchbay::arrived_later);  // the latest arrival is preempted first if pages run out
         patchbay::admit_by(step, packer, [&](const pb_sequence& s) {
             const double outputs_left = s.max_tokens - s.output_tokens;
             const double waited_s = 1e-6 * static_cast<double>(step.raw.now_us - s.arrival_us);
