@@ -45,6 +45,7 @@ Result<> DeviceSteps::submit(bool samples) {
 }
 
 Result<bool> DeviceSteps::wait() {
+    if (in_flight_.empty()) return fail(StatusCode::kInternal, "no step is in flight");
     const InFlight oldest = in_flight_.front();
     if (!device_.computes()) clock_.wait_until_ns(oldest.ready_ns);
     in_flight_.pop_front();

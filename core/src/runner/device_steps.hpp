@@ -22,6 +22,7 @@ class DeviceSteps {
     // ---- in place of end(), where steps can be in flight
     bool can_submit() const;
     Result<> submit(bool samples);
+    bool any_in_flight() const { return !in_flight_.empty(); }
     Result<bool> wait(); // ends the oldest; whether it samples
     void abandon();      // waits for all
 

@@ -52,10 +52,10 @@ Result<> GraphedPass::check(uint32_t tokens, const Result<>& done, const Result<
 }
 
 Result<> GraphedPass::record(pb_graph*& graph) {
+    calls_.begin_capture(); // the pass's logits stay where they are
     const pb_forward forward = model_.prepare(placed_, ForwardPass::Hidden::kUnwanted);
     return graphs_.record([&] {
         uint64_t ns = 0; // which no step takes
-        calls_.begin_capture();
         return model_.compute(forward, ns);
     }, graph);
 }

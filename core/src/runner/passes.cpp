@@ -69,10 +69,7 @@ Result<std::span<float>> Passes::run(const Batch& batch, size_t rows, const Grap
     hidden_.clear();
     PB_CHECK(pass_.begin(batch));
     PB_CHECK(steps_.begin(times));
-    for (const kv::PageCopy& page : batch.copies()) PB_CHECK(c_.kv.copy(page));
-    PB_TRY(latest_.graph, pass_.place(batch, choice, sampling_.newest_tokens()));
-    PB_CHECK(pass_.plan());
-    const Result<> done = pass_.compute(batch, rows);
+    const Result<> done = compute(batch, rows, choice); // whatever becomes of it, the device's step ends
     const bool samples = done && call;
     Result<> sampled;
     if (samples)
@@ -91,6 +88,13 @@ Result<std::span<float>> Passes::run(const Batch& batch, size_t rows, const Grap
     if (choice.bucket && !pass_.is_replayed() && !choice.refused)
         latest_.graph.capture_ns = pass_.capture(*choice.bucket, steps_);
     return logits;
+}
+
+Result<> Passes::compute(const Batch& batch, size_t rows, const GraphChoice& choice) {
+    for (const kv::PageCopy& page : batch.copies()) PB_CHECK(c_.kv.copy(page));
+    PB_TRY(latest_.graph, pass_.place(batch, choice, sampling_.newest_tokens()));
+    PB_CHECK(pass_.plan());
+    return pass_.compute(batch, rows);
 }
 
 // Without a token to compute there is nothing for a model.

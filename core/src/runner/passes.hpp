@@ -43,6 +43,7 @@ class Passes {
     // first. Ids below 0 of a batch are tokens that the step in flight samples: −1 of its row 0, −2 of its row 1.
     bool can_submit() const { return steps_.can_submit(); }
     Result<> submit(const Batch&, const SampleCall*); // null: nothing is sampled
+    bool any_in_flight() const { return steps_.any_in_flight(); }
     Result<SampledRows> wait();
     void abandon(); // waits for what is in flight; its results are lost
 
@@ -60,6 +61,7 @@ class Passes {
     Result<std::span<float>> pass(const Batch&, const SampleCall*, End);
     Result<std::span<float>> run(const Batch&, size_t rows, const GraphChoice&, const SampleCall*, End);
     Result<std::span<float>> copy_only(const Batch&);
+    Result<> compute(const Batch&, size_t rows, const GraphChoice&); // inside a step of the device
 
     const PassContext c_;
     PassReport latest_;

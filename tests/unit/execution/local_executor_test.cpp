@@ -68,6 +68,18 @@ TEST(LocalExecutor, WhatFailsIsTheStepAndTheNextOneIsComputed) {
     EXPECT_THAT(b.part->wait(step.paths())->logits, SizeIs(FakeModel::kVocab));
 }
 
+TEST(LocalExecutor, WhatFailsBeforeTheModelIsAskedEndsTheDevicesStepToo) {
+    Bench b;
+    PlayedStep step;
+    step.add(1, {3});
+    const host::Component& attention = b.part->runner().attention().component();
+    runner::testing::played<runner::testing::FakePages>(attention).fault = "it cannot plan";
+    EXPECT_THAT(b.part->submit(step.input()).error(), HasSubstr("it cannot plan"));
+    EXPECT_THAT(b.played.fake->calls, ElementsAre("begin", "end"));
+    ASSERT_TRUE(b.part->submit(step.input()));
+    EXPECT_THAT(b.part->wait(step.paths())->logits, SizeIs(FakeModel::kVocab));
+}
+
 TEST(LocalExecutor, ABatchWithoutTokensIsItsCopies) {
     Bench b;
     PlayedStep step;

@@ -55,6 +55,21 @@ TEST(GraphedPass, TheSecondPassOfABucketIsAReplay) {
     EXPECT_EQ(b.part.logits().data, logits) << "where the graph left them";
 }
 
+TEST(GraphedPass, ItsLogitsStayWhereTheyAreWhereItTakesSeveralMemories) {
+    Bench b;
+    b.c.computed().scratch = 8 << 20;
+    const auto done = b.run(b.c.batch({1, 1})); // and captured
+    ASSERT_TRUE(done) << done.error();
+    const auto* const at = static_cast<const std::byte*>(b.part.logits().data);
+    const auto is_in = [&](const auto& memory) {
+        return at >= memory.first && at < static_cast<const std::byte*>(memory.first) + memory.second;
+    };
+    EXPECT_TRUE(std::ranges::any_of(b.c.device.fake.sizes, is_in)) << "their memory was given back";
+    ASSERT_TRUE(b.run(b.c.batch({1, 1})));
+    EXPECT_TRUE(b.part.is_replayed());
+    EXPECT_EQ(b.part.logits().data, at) << "where the graph leaves them";
+}
+
 TEST(GraphedPass, StandsWhateverBecomesOfItsGraph) {
     Bench b;
     const Batch batch = b.c.batch({1, 1});

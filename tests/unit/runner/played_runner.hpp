@@ -24,6 +24,7 @@ struct FakeModel {
     uint32_t passes = 0;
     std::string fault; // of the next pass
     std::function<void()> computing; // in each pass
+    int64_t scratch = 0; // elements of a temporary tensor in each pass
     std::vector<pb_kv_spec> layers = {layer()};
     std::vector<pb_weight_spec> weights;
 
@@ -50,6 +51,7 @@ struct FakeModel {
         if (!fault.empty()) throw Error(PB_FAILED, std::exchange(fault, ""));
         passes += 1;
         if (computing) computing();
+        if (scratch > 0) (void)f.temp(PB_F32, {scratch});
         const auto* const ids = static_cast<const int32_t*>(f.raw.ids.data);
         const auto* const rows = static_cast<const int32_t*>(f.raw.logit_rows.data);
         auto* const logits = static_cast<float*>(f.raw.logits.data);
@@ -67,6 +69,7 @@ struct FakePages { // an attention
     std::string tag = "A";
     uint64_t page_bytes = 64;
     pb_attention_graphs graphs = PB_GRAPHS_ANY;
+    std::string fault; // of the next plan
 
     pb_attention_layout describe(const pb_attention_spec&) const {
         pb_attention_layout out = sized<pb_attention_layout>();
@@ -76,7 +79,9 @@ struct FakePages { // an attention
         return out;
     }
     std::unique_ptr<Bound> bind(const pb_attention_spec&) { return std::make_unique<Bound>(); }
-    void plan(Bound&, const pb_attention_batch&, void*) {}
+    void plan(Bound&, const pb_attention_batch&, void*) {
+        if (!fault.empty()) throw Error(PB_FAILED, std::exchange(fault, ""));
+    }
     void append_kv(Bound&, const pb_attention_batch&, const pb_kv_view&, const pb_tensor&, const pb_tensor&) {}
     void run(Bound&, const pb_attention_batch&, const pb_kv_view&, const pb_tensor&, const pb_tensor&) {}
     pb_cost cost(const Bound&, const pb_attention_batch&) const { return sized<pb_cost>(); }
