@@ -211,7 +211,7 @@ Result<> Engine::Builder::load(const Substitutes* in_place) {
     } else if (computes()) {
         executor = std::make_unique<execution::LocalExecutor>(std::move(runner));
     } else if (in_place) {
-        executor = in_place->executor(std::move(runner), s.eos);
+        executor = in_place->executor(std::move(runner), std::move(ranks_.simulated), s.eos);
     } else {
         executor =
             std::make_unique<execution::SimulatedExecutor>(std::move(runner), std::move(ranks_.simulated), s.eos);

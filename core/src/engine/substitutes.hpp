@@ -14,8 +14,9 @@
 namespace patchbay::engine {
 
 struct Substitutes {
-    // Of the runner and the tokens that end an output.
-    std::function<std::unique_ptr<execution::LocalExecutor>(std::unique_ptr<runner::ModelRunner>, std::vector<TokenId>)>
+    // Of the runner, the ranks that it was made with (null: it is alone), and the tokens that end an output.
+    std::function<std::unique_ptr<execution::LocalExecutor>(std::unique_ptr<runner::ModelRunner>,
+                                                            std::unique_ptr<runner::Ranks>, std::vector<TokenId>)>
         executor;
     std::shared_ptr<const text::Tokenizer> tokenizer; // null: the configuration's
     host::Proposer proposer;                          // empty: the configuration's

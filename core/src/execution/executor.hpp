@@ -42,7 +42,7 @@ struct StepInput {
     bool is_redone_if_it_fails = false;        // then all ranks are well when submit() returns, and ready for it
 };
 
-struct StepOutput { // valid until the next call but one
+struct StepOutput { // valid until the next step is submitted; of what was sampled: until the next one is waited for
     std::span<float> logits;            // (rows, vocab) in host memory; empty: they were sampled, or there are no rows
     runner::SampledRows sampled;
     bool is_sampled = false;
@@ -79,9 +79,10 @@ class Executor { // [step thread]
     // Elements of the hidden states that batches may want; 0: the model does not give them.
     virtual uint32_t hidden_size() const { return 0; }
 
-    // Begins a step after those in flight, or computes it if it does not overlap. A batch without tokens is its copies.
+    // Begins a step after those in flight, or computes it if it does not overlap, which it may where none is in flight.
+    // A batch without tokens is its copies. A failure, here or in wait(), cancels what is in flight.
     virtual Result<> submit(const StepInput&) = 0;
-    // Of the oldest step that was submitted. `paths`: of its rows those whose sequences go on.
+    // Of the oldest step that was submitted; fails if there is none. `paths`: of its rows those whose sequences go on.
     virtual Result<StepOutput> wait(std::span<const RowPath> paths) = 0;
     virtual void cancel() = 0; // what is in flight: waits for it, and its results are lost
     // From logits of the latest step, on the device, again if need be.

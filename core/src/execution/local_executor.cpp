@@ -39,6 +39,14 @@ Result<StepOutput> LocalExecutor::compute(const StepInput& in) {
 }
 
 Result<> LocalExecutor::submit(const StepInput& in) {
+    const Result<> begun = begin(in);
+    if (!begun) cancel();
+    return begun;
+}
+
+Result<> LocalExecutor::begin(const StepInput& in) {
+    if (computed_ || (!in.overlaps && runner_->passes().any_in_flight()))
+        return fail(StatusCode::kInternal, "a step was submitted before the one that it may not overlap was back");
     runner_->passes().pass_host_time();
     if (!in.overlaps) {
         PB_TRY(computed_, compute(in));
@@ -51,8 +59,13 @@ Result<> LocalExecutor::submit(const StepInput& in) {
 
 Result<StepOutput> LocalExecutor::wait(std::span<const RowPath>) {
     if (computed_) return *std::exchange(computed_, std::nullopt);
+    const auto sampled = runner_->passes().wait();
+    if (!sampled) {
+        cancel();
+        return sampled.failure();
+    }
     StepOutput out;
-    PB_TRY(out.sampled, runner_->passes().wait());
+    out.sampled = *sampled;
     out.is_sampled = true;
     return out;
 }
@@ -82,6 +95,7 @@ Result<> RankedExecutor::submit(const StepInput& in) {
     Result<> done = LocalExecutor::submit(in);
     if (done && in.is_redone_if_it_fails) done = group_.wait_for_step();
     if (done) return done;
+    cancel();
     return in.is_redone_if_it_fails ? give_up(done.failure()) : group_.cause(done.failure());
 }
 

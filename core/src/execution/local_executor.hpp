@@ -54,6 +54,7 @@ class LocalExecutor : public Executor {
     double page_copy_ns() const override { return runner_->kv().host_pages().ns_a_page(); }
 
   private:
+    Result<> begin(const StepInput&);
     Result<StepOutput> compute(const StepInput&);
 
     std::unique_ptr<runner::Ranks> ranks_;

@@ -5,9 +5,9 @@
 namespace patchbay::execution {
 
 // What is not scripted has no text, which might end an output.
-ScriptedExecutor::ScriptedExecutor(std::unique_ptr<runner::ModelRunner> runner, std::vector<int32_t> eos,
-                                   Script& script, const text::Tokenizer* vocabulary)
-    : SimulatedExecutor(std::move(runner), nullptr, std::move(eos)), script_(script),
+ScriptedExecutor::ScriptedExecutor(std::unique_ptr<runner::ModelRunner> runner, std::unique_ptr<runner::Ranks> ranks,
+                                   std::vector<int32_t> eos, Script& script, const text::Tokenizer* vocabulary)
+    : SimulatedExecutor(std::move(runner), std::move(ranks), std::move(eos)), script_(script),
       source_(vocabulary ? TokenSource::kMadeUpText : TokenSource::kMadeUp) {
     if (!vocabulary) return;
     std::vector<int32_t> spelled;

@@ -8,8 +8,8 @@ namespace patchbay::execution {
 
 class ScriptedExecutor final : public SimulatedExecutor {
   public:
-    ScriptedExecutor(std::unique_ptr<runner::ModelRunner>, std::vector<int32_t> eos, Script&,
-                     const text::Tokenizer* vocabulary);
+    ScriptedExecutor(std::unique_ptr<runner::ModelRunner>, std::unique_ptr<runner::Ranks>, std::vector<int32_t> eos,
+                     Script&, const text::Tokenizer* vocabulary);
     TokenSource tokens() const override { return source_; }
 
   private:

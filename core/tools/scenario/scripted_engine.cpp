@@ -30,9 +30,9 @@ Result<std::unique_ptr<engine::Engine>> create_scripted(const config::EngineConf
                                                         const host::Registry& registry, Clock& clock,
                                                         ScriptSetup setup) {
     engine::Substitutes in_place;
-    in_place.executor = [&script = setup.script, vocabulary = setup.vocabulary](auto runner, auto eos) {
-        return std::make_unique<execution::ScriptedExecutor>(std::move(runner), std::move(eos), script,
-                                                             vocabulary.get());
+    in_place.executor = [&script = setup.script, vocabulary = setup.vocabulary](auto runner, auto ranks, auto eos) {
+        return std::make_unique<execution::ScriptedExecutor>(std::move(runner), std::move(ranks), std::move(eos),
+                                                             script, vocabulary.get());
     };
     in_place.tokenizer = std::move(setup.vocabulary);
     in_place.proposer = std::move(setup.proposer);

@@ -42,8 +42,8 @@ struct FiveWords final : text::Tokenizer {
 
 struct Bench {
     explicit Bench(const text::Tokenizer* vocabulary = nullptr)
-        : part(std::make_unique<ScriptedExecutor>(std::move(played.runner), std::vector<int32_t>{}, script,
-                                                  vocabulary)) {}
+        : part(std::make_unique<ScriptedExecutor>(std::move(played.runner), nullptr, std::vector<int32_t>{},
+                                                  script, vocabulary)) {}
     std::vector<int32_t> tokens(PlayedStep& step) {
         if (const auto done = part->submit(step.input()); !done) throw std::runtime_error(done.error());
         const auto out = part->wait(step.paths());
@@ -54,6 +54,25 @@ struct Bench {
     PlayedRunner played{false};
     std::unique_ptr<ScriptedExecutor> part;
 };
+
+TEST(ScriptedExecutor, TheRanksOfItsRunnerAreThereAsLongAsThat) {
+    struct Counted final : runner::Ranks {
+        explicit Counted(int& times_left) : left(times_left) {}
+        ~Counted() override { EXPECT_EQ(left, 1) << "the runner has let go of them"; }
+        const pb_group& wire() const override { return group; }
+        void watch(std::function<void()> f) override { left += !f; }
+        Result<uint32_t> agree_blocks(uint32_t here) override { return here; }
+        int& left;
+        pb_group group{sizeof(pb_group), 0, 2, 0, "127.0.0.1", nullptr, nullptr, nullptr};
+    };
+    int left = 0;
+    auto ranks = std::make_unique<Counted>(left);
+    PlayedRunner played(false, ranks.get());
+    FakeScript script;
+    left = 0;
+    ScriptedExecutor(std::move(played.runner), std::move(ranks), {}, script, nullptr).cancel();
+    EXPECT_EQ(left, 1);
+}
 
 TEST(ScriptedExecutor, RowsBecomeWhatTheScriptWritesAndElseWhatIsMadeUp) {
     Bench b;
