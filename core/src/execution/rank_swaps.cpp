@@ -1,5 +1,6 @@
 #include "execution/rank_swaps.hpp"
 
+#include <exception>
 #include <utility>
 
 #include "base/refusals.hpp"
@@ -70,7 +71,13 @@ void RankSwaps::prepare_all() {
 }
 
 Result<> RankSwaps::prepare(const RankSwap& swap) {
-    return swap.slot == RankSwap::Slot::kModel ? prepare_model(swap) : prepare_attention(swap);
+    try {
+        return swap.slot == RankSwap::Slot::kModel ? prepare_model(swap) : prepare_attention(swap);
+    } catch (const std::exception& e) { // as without memory
+        const std::lock_guard lock(mutex_);
+        if (swap.slot == RankSwap::Slot::kModel) loading_.erase(swap.candidate);
+        return fail(e.what());
+    }
 }
 
 Result<std::unique_ptr<host::Component>> RankSwaps::make(const RankSwap& swap, const char* kind) const {

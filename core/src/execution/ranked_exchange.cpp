@@ -28,8 +28,9 @@ RankSwap prepare(RankSwap::Slot slot, uint64_t candidate, const host::Component&
 }
 
 Result<> on_all(parallel::Group& group, RankSwap swap) {
+    const RankSwap::Verb verb = swap.verb;
     PB_TRY(const uint64_t order, group.order(std::move(swap)));
-    return group.done(order);
+    return group.done(order, verb);
 }
 
 }  // namespace
@@ -81,6 +82,11 @@ void RankedAttention::forget() {
     LocalAttention::forget();
 }
 
+void RankedAttention::end() { // a candidate that is dropped then is bound nowhere
+    forget();
+    LocalAttention::end();
+}
+
 // ---- model ----
 
 Result<std::unique_ptr<runner::LoadedWeights>> RankedModel::load(const host::Component& c, const ModelChoice& choice,
@@ -100,7 +106,7 @@ Result<std::unique_ptr<runner::LoadedWeights>> RankedModel::load(const host::Com
     };
     auto ours = LocalModel::load(c, choice, files, run);
     if (!ours) drop(); // the others then load no further
-    const Result<> theirs = group_.done(order);
+    const Result<> theirs = group_.done(order, RankSwap::Verb::kPrepare);
     if (!ours) return ours;
     if (theirs) {
         const std::lock_guard lock(mutex_);

@@ -16,6 +16,7 @@ class RankedAttention final : public LocalAttention {
     Result<> check(host::Component&) override;
     Result<bool> use(const host::Component&) override;
     void forget() override;
+    void end() override;
 
   private:
     uint64_t candidate_of(const host::Component&);

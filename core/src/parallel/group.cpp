@@ -115,10 +115,12 @@ Result<uint64_t> Group::order(RankSwap swap) {
     return swap.number;
 }
 
-Result<> Group::done(uint64_t order) {
+Result<> Group::done(uint64_t order, RankSwap::Verb verb) {
     Result<> all;
     for (const RankInfo& rank : hub_->ranks()) {
-        PB_TRY(const std::string answer, hub_->take(swap_key(order, rank.rank)));
+        const std::string key = swap_key(order, rank.rank);
+        PB_TRY(const std::string answer,
+               verb == RankSwap::Verb::kUse ? hub_->take_from(rank, key) : hub_->take(key));
         if (const auto one = read_swap_answer(answer); !one && all) all = prefixed(text_of(rank), one.failure());
     }
     return all;

@@ -52,9 +52,9 @@ class Group final : public runner::Ranks {
     // `fault` becomes why it failed. A failure: the ranks cannot continue.
     Result<> reconnect(Failure& fault, const std::function<Result<>()>& device);
     // What the other ranks do for a swap, in its turn between steps. done(): of kPrepare and kUse, waits for all of
-    // them; the failure is the first one's. [any thread]
+    // them, as long as loading or a step may take; the failure is the first one's. [any thread]
     Result<uint64_t> order(RankSwap);
-    Result<> done(uint64_t order);
+    Result<> done(uint64_t order, RankSwap::Verb);
     const Broadcast& latest() const { return latest_; }
     std::vector<RankInfo> ranks() const { return hub_->ranks(); }
 

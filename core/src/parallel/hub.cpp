@@ -190,6 +190,17 @@ Result<std::string> Hub::take(const std::string& key) {
     return state_->store.take(key);
 }
 
+Result<std::string> Hub::take_from(const RankInfo& rank, const std::string& key) {
+    HubState& s = *state_;
+    std::unique_lock lock(s.mutex);
+    const auto over = [&] { return s.failure.exists() || s.store.contains(key); };
+    if (!s.changed.wait_for(lock, std::chrono::nanoseconds(s.deadlines.step), over))
+        s.declare(fail(text_of(rank) + " hangs: it exchanges what it computes with since " + seconds(s.deadlines.step)),
+                  Lasts::kForGood);
+    if (s.failure.exists()) return s.failure.why();
+    return s.store.take(key);
+}
+
 void Hub::forget(std::string_view prefix) {
     const std::lock_guard lock(state_->mutex);
     state_->store.forget(prefix);

@@ -53,6 +53,8 @@ class Hub {
     Result<> set(const std::string& key, std::string value);
     Result<std::string> get(const std::string& key);
     Result<std::string> take(const std::string& key); // the same, and it is gone
+    // The same of what a rank sets between two steps. One that takes longer for it than a step may take hangs.
+    Result<std::string> take_from(const RankInfo&, const std::string& key);
     void forget(std::string_view prefix);             // all keys that begin so
 
     Result<> check() const; // that the ranks can continue

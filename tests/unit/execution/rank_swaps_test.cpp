@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "paths.hpp"
 #include "unit/execution/other_rank.hpp"
 #include "unit/execution/played_step.hpp"
 
@@ -85,6 +86,16 @@ TEST(RankSwaps, OneThatCannotBePreparedIsRefusedWithTheReasonAndStepsGoOn) {
     step.add(1, {3});
     const std::lock_guard held(b.part.device());
     EXPECT_TRUE(b.played.runner->passes().forward(step.batch()));
+}
+
+TEST(RankSwaps, AnExceptionRefusesTheCandidateAndTheRankGoesOn) {
+    Bench b;
+    parallel::RankSwap attention = Bench::swap(Slot::kAttention, Verb::kPrepare, 1);
+    attention.library = std::string(kBuildDir) + "/tests/execution/out_of_memory.so";
+    attention.plugin = "out_of_memory";
+    EXPECT_EQ(b.answer(attention), "std::bad_alloc");
+    EXPECT_EQ(b.answer(Bench::swap(Slot::kAttention, Verb::kUse, 1)), "there is no such candidate");
+    EXPECT_EQ(b.answer(Bench::swap(Slot::kAttention, Verb::kUse, 0)), "");
 }
 
 TEST(RankSwaps, AMessageThatIsNoneIsAFault) {

@@ -146,6 +146,27 @@ TEST(RankedAttention, ACandidateThatGoesIsDroppedOnTheOtherRanks) {
     EXPECT_EQ(sent[2].candidate, 2u);
 }
 
+// As where an engine ends while one is on probation whose predecessor was a candidate too.
+TEST(RankedAttention, TheOtherRanksForgetTheOneThatIsBoundBesideBeforeItGoes) {
+    Bench b;
+    AttentionExchange& part = *b.part->attention();
+    const auto first = part.give();
+    auto before = other_attention(), now = other_attention(), next = other_attention();
+    ASSERT_TRUE(part.check(*before));
+    ASSERT_TRUE(part.use(*before));
+    part.forget();
+    ASSERT_TRUE(part.check(*now));
+    ASSERT_TRUE(part.use(*now));
+    part.end();
+    before.reset();
+    ASSERT_TRUE(part.check(*next)); // is answered after that
+    const auto sent = b.other.swaps();
+    ASSERT_THAT(sent, SizeIs(8));
+    EXPECT_EQ(sent[5].verb, Verb::kForget);
+    EXPECT_EQ(sent[6].verb, Verb::kDrop);
+    EXPECT_EQ(sent[6].candidate, 1u);
+}
+
 TEST(RankedAttention, OneThatDoesNotFitHereIsNotSent) {
     Bench b;
     const auto larger = other_attention();

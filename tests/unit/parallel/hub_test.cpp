@@ -288,6 +288,17 @@ TEST(Hub, FindsARankThatComputesForEver) {
     EXPECT_THAT(p.hub->explain(fail("")).text, HasSubstr("rank 1 (h, pid 101) hangs: it computes on a step since"));
 }
 
+TEST(Hub, FindsARankThatHangsInASwap) {
+    Pair p = joined(2, {kLong.join, kLong.heartbeat, 300'000'000});
+    ASSERT_TRUE(p.hub->begin("what"));
+    const RankInfo rank = p.hub->ranks()[0];
+    ASSERT_TRUE(p.spokes[0]->set(swap_key(1, 1), "done"));
+    EXPECT_EQ(*p.hub->take_from(rank, swap_key(1, 1)), "done");
+    const std::string why = "rank 1 (h, pid 101) hangs: it exchanges what it computes with since 0.3 s";
+    EXPECT_EQ(p.hub->take_from(rank, swap_key(2, 1)).error(), why);
+    EXPECT_EQ(p.hub->step("a batch", Hub::IfItFails::kEnds).error(), why) << "it is for good";
+}
+
 std::string of_step(uint64_t number) {
     ByteWriter out;
     out.put(number);
