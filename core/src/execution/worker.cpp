@@ -12,6 +12,7 @@
 #include "parallel/group.hpp"
 #include "parallel/launch.hpp"
 #include "parallel/session.hpp"
+#include "parallel/store_limits.hpp"
 
 namespace patchbay::execution {
 namespace {
@@ -39,6 +40,7 @@ class SpokeRanks final : public runner::Ranks {
         PB_CHECK(in.done("the number of KV blocks"));
         return blocks;
     }
+    Result<> check() const override { return spoke_.check(); }
     // Waits for rank 0's word to go on.
     Result<std::string> go() {
         PB_TRY(Message m, spoke_.next());
@@ -57,12 +59,14 @@ class SpokeRanks final : public runner::Ranks {
   private:
     static pb_status set(void* ctx, const char* key, const void* value, uint64_t bytes) {
         const SpokeRanks& self = *static_cast<SpokeRanks*>(ctx);
+        if (!parallel::may_be_stored(key, bytes)) return PB_INVALID;
         const auto done = self.spoke_.set(parallel::device_key(self.connection_, key),
                                           {static_cast<const char*>(value), static_cast<size_t>(bytes)});
         return done ? PB_OK : PB_FAILED;
     }
     static pb_status get(void* ctx, const char* key, void* out, uint64_t* bytes) {
         const SpokeRanks& self = *static_cast<SpokeRanks*>(ctx);
+        if (!parallel::is_device_key(key)) return PB_INVALID;
         const auto value = self.spoke_.get(parallel::device_key(self.connection_, key));
         if (!value) return PB_FAILED;
         if (value->size() > *bytes) return PB_INVALID;

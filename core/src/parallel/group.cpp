@@ -4,6 +4,7 @@
 
 #include "base/refusals.hpp"
 #include "parallel/bytes.hpp"
+#include "parallel/store_limits.hpp"
 
 namespace patchbay::parallel {
 
@@ -13,6 +14,7 @@ std::string device_key(uint64_t connection, const char* key) {
 
 pb_status Group::set(void* self, const char* key, const void* value, uint64_t bytes) {
     const Group& group = *static_cast<Group*>(self);
+    if (!may_be_stored(key, bytes)) return PB_INVALID;
     const auto done = group.hub_->set(device_key(group.connection_, key),
                                       std::string(static_cast<const char*>(value), bytes));
     return done ? PB_OK : PB_FAILED;
@@ -20,6 +22,7 @@ pb_status Group::set(void* self, const char* key, const void* value, uint64_t by
 
 pb_status Group::get(void* self, const char* key, void* out, uint64_t* bytes) {
     const Group& group = *static_cast<Group*>(self);
+    if (!is_device_key(key)) return PB_INVALID;
     const auto value = group.hub_->get(device_key(group.connection_, key));
     if (!value) return PB_FAILED;
     if (value->size() > *bytes) return PB_INVALID;

@@ -37,7 +37,7 @@ class Group final : public runner::Ranks {
     // Refuses ranks that would not compute the same, and names the difference.
     Result<> check_equal(const std::vector<Fact>& ours);
     Result<> loaded(); // waits until every rank is ready for steps
-    Result<> check() const { return hub_->check(); } // that the ranks can continue
+    Result<> check() const override { return hub_->check(); }
     // The failure of another rank that explains one of this rank's own, if there is one or may still be one.
     Failure known_cause(const Failure& fault) const;
     // The same for a step. If the fault is this rank's alone, the other ranks may be one step ahead or late afterwards:

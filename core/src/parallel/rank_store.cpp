@@ -2,11 +2,13 @@
 
 #include "base/refusals.hpp"
 #include "parallel/bytes.hpp"
+#include "parallel/store_limits.hpp"
 
 namespace patchbay::parallel {
 namespace {
 
-constexpr size_t kMaxKey = 128, kMaxValue = 64 << 10, kMaxQuestions = 1024;
+constexpr size_t kMaxPrefix = 64; // "connection 12/" of a device's key
+constexpr size_t kMaxKey = kMaxPrefix + kMaxDeviceKey, kMaxQuestions = 1024;
 
 // Devices store an address for each pair of ranks.
 size_t max_values(size_t ranks) { return 4096 + 4 * ranks * ranks; }
@@ -44,7 +46,7 @@ Result<> RankStore::on_set(std::string_view message, bool open) {
     ByteReader in(message);
     const std::string key = in.text(), value = in.text();
     PB_CHECK(in.done("what it stores"));
-    if (key.size() > kMaxKey || value.size() > kMaxValue || values_.size() >= max_values(peers_.size()))
+    if (key.size() > kMaxKey || value.size() > kMaxStoreValue || values_.size() >= max_values(peers_.size()))
         return invalid("stores too much");
     if (open) set(key, value);
     return {};

@@ -14,6 +14,7 @@ namespace patchbay::parallel {
 
 constexpr uint64_t kStuck = 2'000 * kMillisecond; // after rank 0 is lost
 
+static Failure over() { return unavailable("the session is over"); }
 static Failure of_rank_0(const std::string& fault) { return unavailable("rank 0's " + fault); }
 
 Spoke::Spoke(Socket socket, const Hello& hello, const Deadlines& deadlines, std::function<void()> if_stuck)
@@ -141,6 +142,12 @@ Result<> Spoke::post(MessageType type, std::string_view bytes) {
     return {};
 }
 
+Result<> Spoke::check() const {
+    const std::lock_guard lock(mutex_);
+    if (!ended_) return {};
+    return lost_ ? *lost_ : over();
+}
+
 void Spoke::watch(std::function<void()> disconnect) {
     const std::lock_guard lock(mutex_);
     if (ended_ && disconnect) disconnect();
@@ -167,7 +174,7 @@ Result<std::string> Spoke::get(const std::string& key) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return ended_ || answers_.contains(number); });
     const auto at = answers_.find(number);
-    if (at == answers_.end()) return lost_ ? *lost_ : unavailable("the session is over");
+    if (at == answers_.end()) return lost_ ? *lost_ : over();
     std::optional<std::string> value = std::move(at->second);
     answers_.erase(at);
     if (!value) return unavailable("the store is closed");

@@ -22,12 +22,13 @@ namespace patchbay::parallel {
 
 class Spoke {
   public:
-    // if_stuck: called if rank 0 is gone and next() was not called within a few seconds.
+    // if_stuck: called if rank 0 is gone, and the spoke is still there a few seconds later.
     Spoke(Socket, const Hello&, const Deadlines&, std::function<void()> if_stuck);
     ~Spoke();
 
     Result<Message> next(); // the next message from rank 0, in order; fails when rank 0 is gone
     Result<> post(MessageType, std::string_view bytes);
+    Result<> check() const; // that the session is not over
     const std::string& address() const { return address_; } // of this process, as the other ranks reach it
 
     // During a session: called by the spoke's thread when a step is given up, and last when the session ends, or rank 0
@@ -48,7 +49,7 @@ class Spoke {
     const std::function<void()> if_stuck_;
     const RealClock clock_;
     const std::string address_;
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     std::condition_variable changed_;
     Connection connection_;
     Socket wake_;

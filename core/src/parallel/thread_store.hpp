@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "parallel/store_limits.hpp"
 #include "patchbay/abi/device.h"
 
 namespace patchbay::parallel {
@@ -26,6 +27,7 @@ class ThreadStore {
   private:
     static pb_status set(void* ctx, const char* key, const void* value, uint64_t bytes) {
         auto& self = *static_cast<ThreadStore*>(ctx);
+        if (!may_be_stored(key, bytes)) return PB_INVALID;
         const std::lock_guard lock(self.mutex_);
         self.values_.emplace(key, std::string(static_cast<const char*>(value), bytes));
         self.changed_.notify_all();
@@ -33,6 +35,7 @@ class ThreadStore {
     }
     static pb_status get(void* ctx, const char* key, void* out, uint64_t* bytes) {
         auto& self = *static_cast<ThreadStore*>(ctx);
+        if (!is_device_key(key)) return PB_INVALID;
         std::unique_lock lock(self.mutex_);
         self.changed_.wait(lock, [&] { return self.closed_ || self.values_.contains(key); });
         if (self.closed_) return PB_FAILED;

@@ -16,6 +16,7 @@ class Ranks {
     virtual void watch(std::function<void()> disconnect) = 0;
     // Given how many KV blocks fit here, says how many there are: as many as fit each rank.
     virtual Result<uint32_t> agree_blocks(uint32_t here) = 0;
+    virtual Result<> check() const { return {}; } // that the others go on. [any thread]
 };
 
 // Ranks that are not there, of a device that computes nothing: this one's share stands for all.

@@ -131,6 +131,7 @@ Result<> WeightLoader::load(const WeightsToLoad& wanted, LoadedWeights& into, co
             into.by_spec.push_back(*known);
             continue;
         }
+        if (ranks_) PB_CHECK(ranks_->check());
         PB_TRY(loaded, read(wanted, i, spec, into.sinks, filled, std::move(loaded)));
         uint64_t bytes = 0;
         PB_CHECK(place(wanted, i, spec, loaded, into, run, bytes));

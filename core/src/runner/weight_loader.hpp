@@ -26,10 +26,11 @@ class WeightLoader {
   public:
     // ranks: null: it is alone. of_target: null: the model is no head.
     WeightLoader(const OpenDevice& device, const Ranks* ranks, const TargetWeights* of_target)
-        : device_(device), rank_(ranks ? ranks->wire().rank : 0), size_(ranks ? ranks->wire().size : 1),
+        : device_(device), ranks_(ranks), rank_(ranks ? ranks->wire().rank : 0), size_(ranks ? ranks->wire().size : 1),
           of_target_(of_target) {}
 
-    // What was placed when it fails is in `into` too. `run`: for what the device does.
+    // What was placed when it fails is in `into` too. Ends early where the other ranks do not go on. `run`: for what
+    // the device does.
     Result<> load(const WeightsToLoad&, LoadedWeights& into, const BetweenSteps& run) const;
 
   private:
@@ -43,6 +44,7 @@ class WeightLoader {
     Result<pb_weight*> prepare(const host::Component& model, const pb_weight_spec&, const weights::LoadedWeight&) const;
 
     const OpenDevice& device_;
+    const Ranks* const ranks_;
     const uint32_t rank_, size_;
     const TargetWeights* const of_target_;
 };

@@ -419,6 +419,43 @@ TEST(Group, AgreesOnWhatAllRanksHaveAndRefusesOneThatHasSomethingElse) {
     for (const auto& spoke : p.spokes) ASSERT_TRUE(spoke->post(MessageType::kEnded, ""));
 }
 
+TEST(Group, KeepsForDevicesWhatTheContractSaysOnEveryRank) {
+    Pair p = joined(2);
+    const std::shared_ptr<Hub> hub = std::move(p.hub);
+    const auto group = Group::begin(hub, {"model: x", {}, 1'000});
+    ASSERT_TRUE(group);
+    const pb_group& wire = (*group)->wire();
+    const std::string key(128, 'k'), value(64 << 10, 'v');
+    const auto set = [&](const std::string& k, uint64_t bytes) {
+        const std::string text(bytes, 'v');
+        return wire.set(wire.ctx, k.c_str(), text.data(), bytes);
+    };
+    EXPECT_EQ(set("a-Z/0._", value.size()), PB_OK);
+    for (const std::string& wrong : {std::string(), key + "k", std::string("a key"), std::string("a:b")})
+        EXPECT_EQ(set(wrong, 1), PB_INVALID) << wrong;
+    EXPECT_EQ(set("long", value.size() + 1), PB_INVALID);
+    ASSERT_TRUE(p.spokes[0]->set(device_key(0, key.c_str()), value));
+    std::string got(value.size(), ' ');
+    uint64_t bytes = got.size();
+    EXPECT_EQ(wire.get(wire.ctx, key.c_str(), got.data(), &bytes), PB_OK);
+    EXPECT_EQ(got, value);
+    EXPECT_EQ(wire.get(wire.ctx, "a:b", got.data(), &bytes), PB_INVALID) << "nor is it waited for";
+    ASSERT_TRUE(p.spokes[0]->set(device_key(UINT64_MAX, key.c_str()), value));
+    EXPECT_TRUE(hub->get(device_key(UINT64_MAX, key.c_str()))) << "whichever the connection";
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kEnded, ""));
+}
+
+TEST(Spoke, SaysThatTheSessionIsOver) {
+    Pair p = joined(2);
+    ASSERT_TRUE(p.hub->begin("what"));
+    EXPECT_EQ(p.spokes[0]->next()->type, MessageType::kBegin);
+    EXPECT_TRUE(p.spokes[0]->check());
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kEnded, ""));
+    p.hub->end("");
+    EXPECT_EQ(p.spokes[0]->next()->type, MessageType::kEnd);
+    EXPECT_EQ(p.spokes[0]->check().error(), "the session is over");
+}
+
 TEST(Spoke, LearnsThatRank0IsGone) {
     Pair p = joined(2);
     std::promise<void> reported;

@@ -212,6 +212,22 @@ TEST(WeightLoader, ARankLoadsItsShare) {
     EXPECT_EQ(b.loaded.work.linear_params, 2u * 8 * 8) << "that this rank multiplies by";
 }
 
+TEST(WeightLoader, NoFurtherWeightIsLoadedWhereAnotherRankIsGone) {
+    struct Lost final : Ranks {
+        const pb_group& wire() const override { return group; }
+        void watch(std::function<void()>) override {}
+        Result<uint32_t> agree_blocks(uint32_t here) override { return here; }
+        Result<> check() const override { return looks++ < 2 ? Result<>() : fail("rank 1 is gone"); }
+        mutable int looks = 0;
+        pb_group group{sizeof(pb_group), 0, 2, 0, "", nullptr, nullptr, nullptr};
+    } ranks;
+    Bench b;
+    EXPECT_EQ(b.load({vector("a", 4), vector("b", 4), vector("c", 4), vector("d", 4)}, &ranks).error(),
+              "rank 1 is gone");
+    EXPECT_THAT(b.prepared, SizeIs(2));
+    EXPECT_THAT(b.loaded.owned, SizeIs(2)) << "what was placed is to be released";
+}
+
 TEST(WeightLoader, ExpertsCountByTheTokensThatAreSentToThem) {
     Bench b;
     std::vector<pb_weight_spec> specs = {spec(4, {part("up", 8)})};
