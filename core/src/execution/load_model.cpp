@@ -12,7 +12,9 @@ Result<pb_device_info> info_of(const host::Device& device) {
 }
 
 std::vector<parallel::Fact> ModelParts::facts() const {
-    std::vector<parallel::Fact> out = {{"model", identity}, {"kv_cache_dtype", runner::text_of(model.kv_dtypes)}};
+    std::vector<parallel::Fact> out = {
+        {"model", identity}, {"kv_cache_dtype", runner::text_of(model.kv_dtypes)}, {"isa", device_info.isa}};
+    if (!device_info.host_memory) out.push_back({"device", device_info.name}); // a CPU's is what its host calls it
     for (const host::Component* part : {device.component.get(), component.component.get(), attention.component.get()}) {
         const host::Identity id = host::Registry::identity(*part);
         out.push_back({"plugin " + id.kind + " '" + id.name + "'", id.sha256});

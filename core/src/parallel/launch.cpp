@@ -74,10 +74,17 @@ Result<std::optional<Launched>> launched(const Environment& env) {
     return std::optional<Launched>();
 }
 
+bool leaves_unbound(const Environment& env) {
+    if (env("OMPI_MCA_orte_launch")) return !env("OMPI_MCA_orte_bound_at_launch"); // of Open MPI 4
+    return value_of(env, "SLURM_CPU_BIND_TYPE").starts_with("none");
+}
+
 uint32_t ranks_on_these_cores(uint32_t size) {
-    const auto job = launched([](const char* name) -> const char* { return std::getenv(name); });
+    const Environment env = [](const char* name) -> const char* { return std::getenv(name); };
+    const auto job = launched(env);
     if (!job || !*job) return size; // started by us
-    return allowed_cores() < sysconf(_SC_NPROCESSORS_ONLN) ? 1 : (*job)->here;
+    const bool may_be_bound = allowed_cores() < sysconf(_SC_NPROCESSORS_ONLN) && !leaves_unbound(env);
+    return may_be_bound ? 1 : (*job)->here;
 }
 
 Result<Endpoint> rendezvous_of(const Launched& l, const std::string& asked) {

@@ -27,6 +27,8 @@ struct Launched {
 using Environment = std::function<const char*(const char*)>; // std::getenv
 // None: this process was started alone. Fails if the launcher's variables are inconsistent.
 Result<std::optional<Launched>> launched(const Environment&);
+// Whether the launcher says that it bound no rank to cores of its own. Not all say so.
+bool leaves_unbound(const Environment&);
 // How many ranks share the cores that this process may use: all on this host, unless a launcher bound them.
 uint32_t ranks_on_these_cores(uint32_t size);
 // Where rank 0 listens. asked: parallel.rendezvous; empty: detected if possible.

@@ -24,7 +24,8 @@ struct WorkerOptions {
 };
 
 int serve(parallel::Socket socket, const parallel::Hello& hello, const parallel::Deadlines& deadlines) {
-    std::signal(SIGINT, SIG_IGN); // of a terminal: rank 0 decides what becomes of it
+    for (const int to_all : {SIGINT, SIGTERM}) // of a terminal, or a service manager: rank 0 decides what becomes of it
+        std::signal(to_all, SIG_IGN);
     std::signal(SIGPIPE, SIG_IGN); // of a rank that is gone, which rank 0 will name
     parallel::Spoke spoke(std::move(socket), hello, deadlines, [] { _exit(kFailed); });
     return exit_code("patchbay: rank " + std::to_string(hello.rank),

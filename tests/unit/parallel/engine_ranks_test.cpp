@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "config/load.hpp"
@@ -188,6 +189,16 @@ TEST_F(Ranks, ThatDieWhileNothingIsToBeDoneEndTheService) {
     EXPECT_THAT(thread.status().reason, AllOf(StartsWith("rank 1 ("), HasSubstr("signal 9 (Killed)")));
 }
 
+// A terminal or a service manager sends them to every process of the job; a server lets its requests finish.
+TEST_F(Ranks, LeaveItToRank0WhatASignalToAllOfThemEnds) {
+    const auto engine = must(make(demo(2)));
+    for (const int signal : {SIGINT, SIGTERM}) kill(pid_of(*engine, 1), signal);
+    for (const Text& text : texts(*engine)) {
+        EXPECT_EQ(text.error, "");
+        EXPECT_EQ(text.tokens.size(), 24u);
+    }
+}
+
 TEST_F(Ranks, ThatDieAmongSeveralAreNamed) {
     const auto engine = must(make(demo(4)));
     EXPECT_THAT(after_signal(*engine, SIGKILL, clock_),
@@ -255,19 +266,35 @@ TEST_F(Ranks, OfAnotherLauncherAreRefused) {
                                "(srun -n 2 patchbay …)");
 }
 
+execution::ModelParts parts(const config::EngineConfig& c) {
+    static RealClock clock;
+    static ThreadPool pool(1);
+    static const pb_clock time = clock_service(clock);
+    return must(execution::choose_parts(c, registry(), {&pool.service(), &time, nullptr}));
+}
+
 TEST(Facts, AreOthersWhereKeysAndValuesHaveOtherTypes) {
-    RealClock clock;
-    ThreadPool pool(1);
-    const pb_clock time = clock_service(clock);
-    const auto facts = [&](const config::EngineConfig& c) {
-        return must(execution::choose_parts(c, registry(), {&pool.service(), &time, nullptr})).facts();
-    };
-    const auto ours = facts(demo(2));
+    const auto ours = parts(demo(2)).facts();
     auto other = demo(2);
     other.engine.kv_cache_dtype_layers = {{"0", 0, 1, config::KvDType::kInt8}};
-    EXPECT_EQ(parallel::difference(ours, facts(demo(2))), "");
-    EXPECT_EQ(parallel::difference(ours, facts(other)),
+    EXPECT_EQ(parallel::difference(ours, parts(demo(2)).facts()), "");
+    EXPECT_EQ(parallel::difference(ours, parts(other).facts()),
               "kv_cache_dtype is float32, 0: int8 there, float32 on rank 0");
+}
+
+// Two kernels may choose different experts for the same token.
+TEST(Facts, AreOthersWhereKernelsOrDevicesAreOthers) {
+    execution::ModelParts ours = parts(demo(2)), theirs = parts(demo(2));
+    std::strcpy(ours.device_info.isa, "avx512");
+    std::strcpy(theirs.device_info.isa, "avx2");
+    EXPECT_EQ(parallel::difference(ours.facts(), theirs.facts()), "isa is avx2 there, avx512 on rank 0");
+    std::strcpy(theirs.device_info.isa, "avx512");
+    std::strcpy(theirs.device_info.name, "another CPU");
+    EXPECT_EQ(parallel::difference(ours.facts(), theirs.facts()), "") << "of the same kernels";
+    ours.device_info.host_memory = theirs.device_info.host_memory = 0;
+    std::strcpy(ours.device_info.name, "one GPU");
+    std::strcpy(theirs.device_info.name, "another GPU");
+    EXPECT_EQ(parallel::difference(ours.facts(), theirs.facts()), "device is another GPU there, one GPU on rank 0");
 }
 
 TEST(Configuration, ComesBackFromTheDocumentThatRanksAreGiven) {

@@ -167,6 +167,15 @@ TEST(Launched, IsSeenInTheEnvironment) {
     EXPECT_FALSE(launched(environment({{"OMPI_COMM_WORLD_RANK", "x"}})));
 }
 
+TEST(Launched, SaysThatNoRankHasCoresOfItsOwn) {
+    const std::pair<const char*, const char*> open_mpi = {"OMPI_MCA_orte_launch", "1"};
+    EXPECT_TRUE(leaves_unbound(environment({open_mpi, {"OMPI_MCA_hwloc_base_binding_policy", "none"}})));
+    EXPECT_FALSE(leaves_unbound(environment({open_mpi, {"OMPI_MCA_orte_bound_at_launch", "1"}})));
+    EXPECT_TRUE(leaves_unbound(environment({{"SLURM_CPU_BIND_TYPE", "none"}})));
+    EXPECT_FALSE(leaves_unbound(environment({{"SLURM_CPU_BIND_TYPE", "mask_cpu:"}})));
+    EXPECT_FALSE(leaves_unbound(environment({}))) << "it is not known";
+}
+
 TEST(Launched, EachRankThatIsStartedHereGetsADeviceOfItsOwn) {
     const std::string variable = "CUDA_VISIBLE_DEVICES";
     const Environment without = environment({});
