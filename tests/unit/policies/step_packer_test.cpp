@@ -1,4 +1,4 @@
-// What a StepPacker keeps for decodes that come later, and counts of pages for later steps.
+// What a StepPacker keeps for sequences that come later, and counts of pages for later steps.
 #include "patchbay/sdk/step_packer.hpp"
 
 #include <gtest/gtest.h>
@@ -33,32 +33,58 @@ struct Shown { // what a scheduler is shown: pages of 16 tokens in one group
     std::vector<pb_sequence> running;
 };
 
-TEST(HeldForDecodes, IsATokenAndItsPageForEachThatIsStillToBePlanned) {
+TEST(HeldForOthers, IsATokenForEachDecodeAndAPageOfTokensForEachPromptStillToBePlanned) {
     Shown shown;
     shown.run(1, 32, 1, 32).draft_tokens = 3; // its token needs a page
     shown.run(2, 30, 1, 30);                  // its token needs none
-    shown.run(3, 100, 0, 16);                 // a prompt
+    shown.run(3, 100, 0, 24);                 // a prompt: 16 tokens, of which 8 fit its pages
+    shown.run(4, 40, 0, 35);                  // a prompt of which 5 tokens are left
     const SchedulerStep step = shown.step();
-    HeldForDecodes held(step);
+    HeldForOthers held(step);
     EXPECT_EQ(held.tokens(), 0u);
-    held.hold_all();
-    EXPECT_EQ(held.tokens(), 2u);
-    EXPECT_EQ(held.pages(), 1u);
+    held.hold(true);
+    EXPECT_EQ(held.tokens(), 1u + 1 + 16 + 5);
+    EXPECT_EQ(held.pages(), 1u + 0 + 1 + 0);
     held.let_go(step.running[0]);
-    EXPECT_EQ(held.tokens(), 1u);
-    EXPECT_EQ(held.pages(), 0u);
+    EXPECT_EQ(held.tokens(), 22u);
+    EXPECT_EQ(held.pages(), 1u);
     held.let_go(step.running[1]);
-    EXPECT_EQ(held.tokens(), 0u);
+    held.let_go(step.running[2]);
+    EXPECT_EQ(held.tokens(), 5u);
     EXPECT_EQ(held.pages(), 0u);
+    held.let_go(step.running[3]);
+    EXPECT_EQ(held.tokens(), 0u);
 }
 
-TEST(HeldForDecodes, IsNothingWhereNoneHasDrafts) {
+TEST(HeldForOthers, IsNothingForPromptsThatArePlannedAlready) {
+    Shown shown;
+    shown.run(1, 32, 1, 32).draft_tokens = 3;
+    shown.run(2, 100, 0, 16);
+    const SchedulerStep step = shown.step();
+    HeldForOthers held(step);
+    held.hold(false);
+    EXPECT_EQ(held.tokens(), 1u);
+    EXPECT_EQ(held.pages(), 1u);
+}
+
+TEST(HeldForOthers, KeepsToTheThresholdOfPrompts) {
+    Shown shown;
+    shown.in.long_prefill_token_threshold = 3;
+    shown.run(1, 32, 1, 32).draft_tokens = 3;
+    shown.run(2, 100, 0, 16);
+    const SchedulerStep step = shown.step();
+    HeldForOthers held(step);
+    held.hold(true);
+    EXPECT_EQ(held.tokens(), 4u);
+}
+
+TEST(HeldForOthers, IsNothingWhereNoneHasDrafts) {
     Shown shown;
     shown.run(1, 32, 1, 32);
     shown.run(2, 30, 1, 30);
     const SchedulerStep step = shown.step();
-    HeldForDecodes held(step);
-    held.hold_all();
+    HeldForOthers held(step);
+    held.hold(true);
     EXPECT_EQ(held.tokens(), 0u);
     held.let_go(step.running[0]);
     EXPECT_EQ(held.tokens(), 0u) << "what was not held is not let go";

@@ -12,33 +12,41 @@ namespace detail {
 
 inline uint32_t without_drafts(const pb_sequence& s) { return remaining(s) - s.draft_tokens; }
 
-// Kept for decodes that are still to be planned, where drafts of others could take it: for each its own token, and a
-// page for that.
-class HeldForDecodes {
+// Kept for running sequences that are still to be planned, where drafts of others could take it: for each decode its
+// own token, for each prompt in progress a page of tokens, so that it goes on; and the pages for them.
+class HeldForOthers {
   public:
-    explicit HeldForDecodes(const SchedulerStep& step) : step_(step) {}
+    explicit HeldForOthers(const SchedulerStep& step) : step_(step) {}
 
     uint32_t tokens() const { return tokens_; }
     uint64_t pages() const { return pages_; }
 
-    void hold_all() {
+    void hold(bool prompts) { // decodes, and prompts unless they are planned already
         for (const pb_sequence& s : step_.running) drafted_ = drafted_ || s.draft_tokens > 0;
+        prompts_ = prompts;
         if (!drafted_) return;
         for (const pb_sequence& s : step_.running) {
-            if (!decoding(s)) continue;
-            tokens_ += without_drafts(s);
-            pages_ += step_.pages_for(s, without_drafts(s));
+            const uint32_t n = held_of(s);
+            tokens_ += n;
+            pages_ += step_.pages_for(s, n);
         }
     }
-    void let_go(const pb_sequence& s) { // a decode, which is planned now
+    void let_go(const pb_sequence& s) { // which is planned now
         if (!drafted_) return;
-        tokens_ -= without_drafts(s);
-        pages_ -= step_.pages_for(s, without_drafts(s));
+        const uint32_t n = held_of(s);
+        tokens_ -= n;
+        pages_ -= step_.pages_for(s, n);
     }
 
   private:
+    uint32_t held_of(const pb_sequence& s) const {
+        if (decoding(s)) return without_drafts(s);
+        const uint32_t t = step_.raw.long_prefill_token_threshold;
+        return prompts_ ? std::min({remaining(s), step_.raw.block_size, t > 0 ? t : UINT32_MAX}) : 0;
+    }
+
     const SchedulerStep& step_;
-    bool drafted_ = false;
+    bool drafted_ = false, prompts_ = false;
     uint32_t tokens_ = 0;
     uint64_t pages_ = 0;
 };
@@ -116,10 +124,10 @@ class StepPacker {
         keep_decodes(sooner);
         keep_prompts(sooner);
     }
-    // Drafts get what the other decodes' own tokens leave.
+    // Drafts get what the other decodes' own tokens leave, and a page of tokens for each prompt in progress.
     template <class Sooner>
     void keep_decodes(Sooner&& sooner) {
-        held_.hold_all();
+        held_.hold(!prompts_planned_);
         for (const pb_sequence& s : step_.running) {
             if (!decoding(s)) continue;
             held_.let_go(s);
@@ -133,8 +141,12 @@ class StepPacker {
     }
     template <class Sooner>
     void keep_prompts(Sooner&& sooner) {
-        for (const pb_sequence& s : step_.running)
-            if (!decoding(s) && !is_gone(s.id)) plan_running(s, sooner);
+        for (const pb_sequence& s : step_.running) {
+            if (decoding(s)) continue;
+            held_.let_go(s);
+            if (!is_gone(s.id)) plan_running(s, sooner);
+        }
+        prompts_planned_ = true;
     }
 
     // Plans one that waits. False: there is no room for it, and so for none after it.
@@ -221,9 +233,9 @@ class StepPacker {
     Plan& plan_;
     uint32_t tokens_, blocks_, seats_;
     uint32_t prompt_tokens_ = UINT32_MAX; // left for prompts; UINT32_MAX: as many as for all
-    detail::HeldForDecodes held_;
+    detail::HeldForOthers held_;
     detail::LaterPages later_;
-    bool pressed_ = false;
+    bool prompts_planned_ = false, pressed_ = false;
     std::vector<uint64_t> gone_; // preempted in this step
 };
 
