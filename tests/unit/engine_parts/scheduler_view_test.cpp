@@ -77,6 +77,32 @@ TEST(SchedulerView, SharedPagesDoNotComeFreeWherePagesAreScarce) {
     EXPECT_EQ(in.running[0].pages_freed_if_preempted, 0u);
 }
 
+// Two that run and share a page, with free pages enough for any step.
+std::vector<uint32_t> freed_if_preempted(const config::EngineSettings& settings, bool one_waits) {
+    World w;
+    w.blocks = 100;
+    w.settings = settings;
+    Bench b(std::move(w));
+    Sequence &first = b.run(8, 8), &second = b.run(4, 0);
+    EXPECT_TRUE(b.kv.tables().fork(first.kv.table, 4, second.kv.table));
+    if (one_waits) b.wait(4);
+    const pb_scheduler_in in = b.view.show(1);
+    return {in.running[0].pages_freed_if_preempted, in.running[1].pages_freed_if_preempted};
+}
+
+TEST(SchedulerView, SharedPagesDoNotComeFreeWhereOneThatWaitsMayTakeASeat) {
+    World w;
+    w.settings.max_num_seqs = 2;
+    EXPECT_THAT(freed_if_preempted(w.settings, true), ElementsAre(1, 0));
+    EXPECT_THAT(freed_if_preempted(w.settings, false), ElementsAre(2, 1)) << "a bound, as none is to give way";
+}
+
+TEST(SchedulerView, SharedPagesDoNotComeFreeWhereAdmittingLooksAtAllTokens) {
+    World w;
+    w.settings.reserve_full_sequence = true;
+    EXPECT_THAT(freed_if_preempted(w.settings, true), ElementsAre(1, 0));
+}
+
 SamplingParams beams(uint32_t width) {
     SamplingParams p;
     p.beam_width = width;

@@ -12,22 +12,28 @@ SchedulerView::SchedulerView(const config::EngineSettings& settings, const Seque
                              PrefixHints& hints, BeamRoom& beams, const PressureMonitor& pressure)
     : settings_(settings), sequences_(sequences), kv_(kv), hints_(hints), beams_(beams), pressure_(pressure) {}
 
+// Shared pages do not come free. Counting them costs the table's length, so only where it may decide: where preemption
+// is near, and where one that waits may take the place of one that runs.
+bool SchedulerView::counts_shared_pages(bool any_waits) const {
+    const size_t running = sequences_.running().size();
+    if (any_waits && (settings_.reserve_full_sequence || running >= settings_.max_num_seqs)) return true;
+    const size_t groups = kv_.shape().windows().size() + kv_.shape().state_pages();
+    const size_t soon = running * 2 + settings_.max_num_batched_tokens / kv_.shape().block_size();
+    return kv_.pool().free() < soon * groups;
+}
+
 pb_scheduler_in SchedulerView::show(uint64_t step) {
     const kv::BlockPool& blocks = kv_.pool();
-    const auto running = sequences_.running();
-    // Shared pages do not come free; counting them costs the table's length, so only when preemption is near.
-    const size_t groups = kv_.shape().windows().size() + kv_.shape().state_pages();
-    const size_t soon = running.size() * 2 + settings_.max_num_batched_tokens / kv_.shape().block_size();
-    const bool scarce = blocks.free() < soon * groups;
+    hints_.update();
+    const auto waiting = beams_.with_seats(sequences_.waiting().records());
+    const bool counts = counts_shared_pages(!waiting.empty());
     running_.clear();
-    for (const Sequence* s : running) {
+    for (const Sequence* s : sequences_.running()) {
         running_.push_back(record_of(*s, {}, kv_.shape().block_size()));
-        if (scarce) running_.back().pages_freed_if_preempted = kv_.tables().pages_freed_if_preempted(s->kv.table);
+        if (counts) running_.back().pages_freed_if_preempted = kv_.tables().pages_freed_if_preempted(s->kv.table);
     }
     beams_.charge_copies(running_);
     beams_.limit_chunks(running_);
-    hints_.update();
-    const auto waiting = beams_.with_seats(sequences_.waiting().records());
     pb_scheduler_in in{};
     in.struct_size = sizeof in;
     in.sequence_stride = sizeof(pb_sequence);

@@ -30,6 +30,8 @@ class SchedulerView {
     pb_scheduler_in show_all(uint64_t step);
 
   private:
+    bool counts_shared_pages(bool any_waits) const;
+
     const config::EngineSettings& settings_;
     const Sequences& sequences_;
     const kv::KvCache& kv_;
