@@ -91,7 +91,6 @@ void BeamSearch::step(const std::vector<Candidates>& by_beam) {
     std::ranges::sort(all, better);
     all.resize(std::min<size_t>(all.size(), kept()));
 
-    const bool closed = p.early_stopping == EarlyStopping::kYes && complete_.size() >= width;
     std::vector<Hypothesis> next;
     parents_.clear();
     for (uint32_t rank = 0; rank < all.size() && (rank < width || next.size() < width); ++rank) {
@@ -101,7 +100,7 @@ void BeamSearch::step(const std::vector<Candidates>& by_beam) {
             if (next.size() == width) continue;
             next.push_back(std::move(child));
             parents_.push_back(c.parent);
-        } else if (rank < width && !closed) { // one after these is complete, but no beam
+        } else if (rank < width) { // one after these is complete, but no beam
             complete_.push_back(std::move(child));
         }
     }
