@@ -15,7 +15,7 @@ extern "C" {
 
 enum { /* pb_sequence.flags */
     PB_SEQ_PREEMPTED = 1u, /* waiting because it was preempted; its output tokens are kept            */
-    PB_SEQ_NO_CHUNK  = 2u, /* must be planned with all its remaining prompt tokens at once, or not at all */
+    PB_SEQ_NO_CHUNK  = 2u, /* all its remaining prompt tokens at once, or none. Reserved: this host does not set it */
     PB_SEQ_SWAPPED   = 4u  /* waiting; the KV of its cached_tokens lies in host memory and is copied back when the sequence
                             * is admitted. It needs as many pages as a sequence without any KV          */
 };
