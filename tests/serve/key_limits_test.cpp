@@ -120,5 +120,22 @@ TEST(PrefixCachePerKey, SharesNothingBetweenKeys) {
     }
 }
 
+TEST(PrefixCachePerKey, TakesASaltOfTheLongestAndRefusesALongerOneByItsLength) {
+    ServerOptions options;
+    options.api_keys = {"first"};
+    options.prefix_cache_per_key = true;
+    const Running server(options);
+    const auto ask = [&](size_t bytes) {
+        return server.post("/v1/completions",
+                           {{"model", "demo"}, {"prompt", "Once"}, {"max_tokens", 1},
+                            {"cache_salt", std::string(bytes, 'x')}},
+                           "Authorization: Bearer first\r\n");
+    };
+    EXPECT_EQ(ask(4096).status, 200);
+    const Answer refused = ask(4097);
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_THAT(refused.body, HasSubstr("cache_salt has 4097 bytes, expected at most 4096"));
+}
+
 }  // namespace
 }  // namespace patchbay::serve::testing::key_limits_test

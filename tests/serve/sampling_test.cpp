@@ -92,32 +92,48 @@ TEST(EndingFields, KeepAnOutputGoingAndEndIt) {
     EXPECT_GE(longer["token_ids"].size(), 10u);
 }
 
-// The engine gives a request with the smaller number its place first.
-TEST(RequestFields, PriorityOrdersWhatWaits) {
+// Sends three requests with the values of a field to an engine with one seat; those of the records in the order in
+// which they ran.
+std::vector<int64_t> served_in_order(const char* scheduler, const char* field, std::vector<int> values,
+                                     int64_t (*value_of)(const pb_sequence&)) {
     config::EngineConfig config = Running::demo_model();
-    config.scheduler.plugin = "priority";
+    config.scheduler.plugin = scheduler;
     config.engine.max_num_seqs = 1;
     const Running server({}, config);
     std::vector<std::unique_ptr<HttpClient>> clients;
-    const auto send = [&](int priority, int tokens) {
+    auto held = std::make_unique<HeldEngine>(server); // so that all three are there at the first step
+    for (const int value : values) {
         Json body = request_of(0);
-        body.update({{"priority", priority}, {"max_tokens", tokens}});
+        body.update({{field, value}, {"max_tokens", 1900}}); // so long that the calls below meet each
         clients.push_back(std::make_unique<HttpClient>(server.port()));
         clients.back()->post("/v1/completions", body.dump());
-    };
-    auto held = std::make_unique<HeldEngine>(server); // so that all three are there at the first step
-    for (const int priority : {3, 1, 2}) send(priority, 1900); // so long that the calls below meet each
+    }
     wait_until("requests", [&] { return server.server->engine().status().inbox == 3; });
     held.reset();
-    std::vector<int> served;
+    std::vector<int64_t> served;
     for (bool idle = false; !idle;) // each call waits for a step to end
         server.server->engine().call([&](engine::Engine& engine) {
             idle = !engine.has_unfinished();
             for (const pb_sequence& s : engine.view().running)
-                if (served.empty() || served.back() != s.priority) served.push_back(s.priority);
+                if (served.empty() || served.back() != value_of(s)) served.push_back(value_of(s));
         });
-    EXPECT_EQ(served, (std::vector<int>{1, 2, 3}));
     for (const auto& client : clients) EXPECT_EQ(client->read_answer().status, 200);
+    return served;
+}
+
+// The engine gives a request with the smaller number its place first.
+TEST(RequestFields, PriorityOrdersWhatWaits) {
+    const auto priority = [](const pb_sequence& s) { return int64_t{s.priority}; };
+    EXPECT_EQ(served_in_order("priority", "priority", {3, 1, 2}, priority), (std::vector<int64_t>{1, 2, 3}));
+}
+
+// Of those who wait, the one whose deadline is the earliest, counted from its arrival.
+TEST(RequestFields, DeadlineOrdersWhatWaits) {
+    const auto seconds = [](const pb_sequence& s) {
+        return s.deadline_us == 0 ? 0 : static_cast<int64_t>((s.deadline_us - s.arrival_us) / 1'000'000);
+    };
+    EXPECT_EQ(served_in_order("edf", "deadline_ms", {0, 9'000'000, 3'000'000}, seconds),
+              (std::vector<int64_t>{3000, 9000, 0}));
 }
 
 TEST(RequestFields, CacheSaltKeepsPromptsApart) {

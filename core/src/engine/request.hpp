@@ -34,6 +34,7 @@ struct Request {
     uint64_t arrival_ns = 0;     // on the engine's clock; 0: now. In the future: admitted when the time comes
     uint64_t deadline_ns = 0;    // 0: none
     std::string cache_salt;      // its KV is shared with requests of the same one only; at most kLongestSalt bytes
+    bool cache_per_tenant = false; // and of the same tenant only
     uint32_t expected_output_tokens = 0; // that it will make, by its sender; 0: not known
     // Its outputs end there, as by an end token that the model samples; max_tokens may be more. For workloads whose
     // requests declare more than they use. 0: they do not.

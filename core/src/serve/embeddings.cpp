@@ -108,6 +108,7 @@ ReadRequest read_embedding(const Json& body, const ServedModel& model) {
         f.refuse("encoding_format", "got " + json_string(format) + ", expected float or base64");
     read_dimensions(f, model, r.embedding);
     f.read("priority", r.priority);
+    f.read("deadline_ms", r.deadline_ms);
     f.read("cache_salt", r.cache_salt);
     if ((out.refusal = f.refusal())) return out;
     if ((out.refusal = read_prompts(body, model, r))) return out;

@@ -38,7 +38,9 @@ void Generation::start(uint32_t tenant) {
         request.grammar = request_.grammar;
         if (request_.kind == ReplyKind::kEmbedding) request.pooling = request_.embedding.pooling;
         request.priority = request_.priority;
+        request.deadline_ns = uint64_t{1'000'000} * request_.deadline_ms; // after its arrival, as submit() says
         request.cache_salt = request_.cache_salt;
+        request.cache_per_tenant = request_.cache_per_key;
         request.tenant = tenant;
         auto stream = context_.engine.submit(std::move(request), [weak = weak_from_this()] {
             if (const auto live = weak.lock()) live->wake();

@@ -33,7 +33,9 @@ struct GenerationRequest {
     std::shared_ptr<grammar::Grammar> grammar; // of its structured_outputs, once it is compiled
     std::optional<uint32_t> max_tokens; // none: what the model has room for
     int32_t priority = 0;
+    uint32_t deadline_ms = 0; // after its arrival; 0: none
     std::string cache_salt;
+    bool cache_per_key = false; // KV is shared with requests of the same key only
     bool stream = false, include_usage = false, continuous_usage = false;
     bool echo = false, echo_only = false; // only: max_tokens was 0
     bool logprobs = false;                // are shown

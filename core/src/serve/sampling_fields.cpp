@@ -214,6 +214,7 @@ std::optional<Refusal> read_generation(const Json& body, const ServedModel& mode
     read_beams(f, r.sampling);
     read_stream(f, r);
     f.read("priority", r.priority);
+    f.read("deadline_ms", r.deadline_ms);
     f.read("cache_salt", r.cache_salt);
     f.read("return_token_ids", r.return_token_ids);
     f.read("return_tokens_as_token_ids", r.tokens_as_ids);

@@ -117,7 +117,7 @@ void TextRequests::submit(const Arrived& a, GenerationRequest request) {
         if (response.status == 429) c_.metrics.on_rejection("busy");
     };
     const uint32_t key = *c_.routes.keys().find(exchange->request());
-    if (c_.prefix_cache_per_key) request.cache_salt = "key " + std::to_string(key) + ": " + request.cache_salt;
+    request.cache_per_key = c_.prefix_cache_per_key;
     const std::shared_ptr<const ServedModel> model(a.entered.serving, &a.entered.serving->model);
     std::make_shared<Generation>(Generation::Context{c_.engine, model, answered, c_.metrics}, exchange,
                                  std::move(request), new_id(exchange->request(), a.id_prefix, *model),

@@ -25,9 +25,9 @@ class EngineThread final : public LiveEngine {
     EngineThread(const EngineThread&) = delete;
     EngineThread& operator=(const EngineThread&) = delete;
 
-    // The request arrives now: its arrival_ns and on_output are set here. Returns at once; whether the engine accepts
-    // it is known at the next step boundary (Stream::accepted). Refused here: a full inbox (exhausted), or a service
-    // that is draining, stopped or failed (unavailable).
+    // The request arrives now: its arrival_ns and on_output are set here, and its deadline_ns, where it has one, counts
+    // from then. Returns at once; whether the engine accepts it is known at the next step boundary (Stream::accepted).
+    // Refused here: a full inbox (exhausted), or a service that is draining, stopped or failed (unavailable).
     Result<std::shared_ptr<Stream>> submit(engine::Request, std::function<void()> on_ready = {});
     // The stream ends with finish reason abort; nothing where it has ended.
     void abort(const std::shared_ptr<Stream>&);

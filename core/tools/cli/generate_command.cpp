@@ -45,6 +45,7 @@ struct GenerateOptions {
     std::vector<std::string> prompts, prompt_files, prompt_ids;
     std::function<std::vector<PromptKind>()> order; // in which the three were given; once the command line was read
     std::vector<int32_t> priorities;
+    std::vector<uint32_t> deadlines_ms;
     std::string kv_events_file, cache_salt;
     engine::StepFilePaths files;
     SamplingFlags flags;
@@ -202,6 +203,9 @@ void check_usage(const GenerateOptions& o) {
     if (!o.priorities.empty() && o.priorities.size() != prompts)
         throw CLI::ValidationError("--priority", "given " + std::to_string(o.priorities.size()) + " times for " +
                                                      std::to_string(prompts) + " prompts");
+    if (!o.deadlines_ms.empty() && o.deadlines_ms.size() != prompts)
+        throw CLI::ValidationError("--deadline-ms", "given " + std::to_string(o.deadlines_ms.size()) + " times for " +
+                                                        std::to_string(prompts) + " prompts");
     if (!o.kv_events_file.empty() && (o.kv_events_file == o.files.trace || o.kv_events_file == o.files.decisions))
         throw CLI::ValidationError("--kv-events", "'" + o.kv_events_file + "' is the file of another flag too");
     check(o.admin);
@@ -288,6 +292,8 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
             o.max_tokens.value_or(default_max_tokens(request.prompt.size(), engine->facts().max_model_len));
         if (!o.priorities.empty()) request.priority = o.priorities[i];
         request.arrival_ns = clock.now_ns();
+        if (!o.deadlines_ms.empty() && o.deadlines_ms[i] > 0)
+            request.deadline_ns = request.arrival_ns + uint64_t{1'000'000} * o.deadlines_ms[i];
         request.on_output = [&, i](const engine::RequestOutput& out) {
             metrics.on_output(out);
             if (out.finish == engine::FinishReason::kError) failed = fail(out.error_code, out.stop_reason);
@@ -363,6 +369,9 @@ void add_generate_command(Commands& commands) {
         return out;
     };
     app->add_option("--priority", o->priorities, "priority of each prompt in the order given, lower first")
+        ->allow_extra_args(false);
+    app->add_option("--deadline-ms", o->deadlines_ms,
+                    "for --scheduler edf: deadline of each prompt in the order given, after the start; 0: none")
         ->allow_extra_args(false);
     app->add_option("--max-tokens", o->max_tokens, "output tokens at most (default: 128, or what fits max_model_len)")
         ->check(within<uint32_t>(1));

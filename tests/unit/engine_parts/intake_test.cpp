@@ -149,6 +149,21 @@ TEST(Intake, PrefixesAreSharedByTheSaltAndReadWhereTheyMay) {
     EXPECT_FALSE(b.added(r).kv.reads_prefixes);
 }
 
+TEST(Intake, PrefixesAreSharedByTheTenantWhereAskedForAlsoWithTheLongestSalt) {
+    Bench b;
+    const auto salt = [&](uint32_t tenant, size_t length) {
+        Request r = Bench::request();
+        r.cache_per_tenant = true;
+        r.tenant = tenant;
+        r.cache_salt.assign(length, 'x');
+        return b.added(r).kv.salt;
+    };
+    EXPECT_NE(salt(1, 0), kv::BlockKey{});
+    EXPECT_NE(salt(1, 0), salt(2, 0));
+    EXPECT_EQ(salt(1, kLongestSalt), salt(1, kLongestSalt));
+    EXPECT_NE(salt(1, kLongestSalt), salt(2, kLongestSalt));
+}
+
 TEST(Intake, ARefusalSaysWhyAndLeavesNothing) {
     World w;
     w.settings.enable_chunked_prefill = false;

@@ -141,7 +141,9 @@ std::unique_ptr<Sequence> Intake::make(Request request, uint32_t index) {
     s.index = index;
     s.tokens = s.request.prompt;
     s.prompt_count = static_cast<uint32_t>(s.tokens.size());
-    if (!s.request.cache_salt.empty()) s.kv.salt = kv::root_key(s.request.cache_salt);
+    std::string salt = s.request.cache_salt;
+    if (s.request.cache_per_tenant) salt = "tenant " + std::to_string(s.request.tenant) + ": " + salt;
+    if (!salt.empty()) s.kv.salt = kv::root_key(salt);
     s.kv.reads_prefixes = !sampling.skip_reading_prefix_cache;
     for (const auto& [token, bias] : sampling.logit_bias) s.sampling.bias.push_back({token, bias});
     s.sampling.params = wire_params(sampling, s.sampling.bias);
