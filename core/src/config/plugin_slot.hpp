@@ -1,7 +1,6 @@
 // The keys that name a plugin: `scheduler: sjf` or `scheduler: {plugin: sjf, ageing: 2}`, the plugin's own keys checked
 // against its manifest. Used by load.cpp.
 #pragma once
-#include <optional>
 #include <string>
 
 #include "config/engine_config.hpp"

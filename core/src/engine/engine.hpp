@@ -4,8 +4,6 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "base/clock.hpp"
 #include "base/result.hpp"

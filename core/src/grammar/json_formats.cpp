@@ -1,7 +1,5 @@
 #include "grammar/json_formats.hpp"
 
-#include <array>
-
 namespace patchbay::grammar {
 namespace {
 

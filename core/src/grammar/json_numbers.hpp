@@ -1,7 +1,5 @@
 // Numbers under bounds, as automata over their decimal spelling (without an exponent). For the JSON Schema front end.
 #pragma once
-#include <optional>
-#include <string>
 
 #include "grammar/json_text.hpp"
 

@@ -1,7 +1,5 @@
 #include "grammar/json_text.hpp"
 
-#include <cstdio>
-
 namespace patchbay::grammar {
 namespace {
 

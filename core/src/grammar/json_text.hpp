@@ -2,7 +2,6 @@
 // Spelling: under a pattern, a length with a pattern, a format or a list of names, each character has one
 // spelling, itself, escaped only where JSON requires it; elsewhere every escape of JSON is allowed.
 #pragma once
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>

@@ -1,7 +1,6 @@
 #include "grammar/schema_instance.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/utf8.hpp"
 #include "grammar/schema_keywords.hpp"

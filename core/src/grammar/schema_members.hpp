@@ -1,7 +1,6 @@
 // The members that objects may have by all schemas that apply to them. For the JSON Schema front end.
 #pragma once
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 

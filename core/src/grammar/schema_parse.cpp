@@ -1,6 +1,5 @@
 #include "grammar/schema_parse.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <string>

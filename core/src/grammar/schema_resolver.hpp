@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <map>
 #include <set>
-#include <string>
 #include <utility>
 
 #include "base/result.hpp"

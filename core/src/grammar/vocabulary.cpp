@@ -1,7 +1,6 @@
 #include "grammar/vocabulary.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "text/detokenizer.hpp"
 

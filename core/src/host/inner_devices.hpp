@@ -1,7 +1,6 @@
 // The devices that another one, made by the registry, stands before: the service patchbay.devices/1.
 #pragma once
 #include <list>
-#include <memory>
 #include <string>
 
 #include "host/component.hpp"

@@ -1,7 +1,6 @@
 // Which plugins there are (from their manifests, running no code), and making components of them by name.
 #pragma once
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>

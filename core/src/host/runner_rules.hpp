@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 
 #include "base/result.hpp"
 #include "patchbay/abi/services.h"

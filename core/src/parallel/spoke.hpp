@@ -1,7 +1,6 @@
 // The side of a rank that is not rank 0: its messages from and to rank 0. Its own thread listens, so that
 // rank 0 gets heartbeats while it computes, and so that it learns at once that the session is over or rank 0 is gone.
 #pragma once
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>

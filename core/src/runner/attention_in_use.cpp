@@ -1,7 +1,5 @@
 #include "runner/attention_in_use.hpp"
 
-#include <string>
-
 namespace patchbay::runner {
 
 Result<> AttentionInUse::check(const host::Component& attention) const {

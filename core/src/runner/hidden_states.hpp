@@ -2,7 +2,6 @@
 // head made itself for drafts. Owned by the target's ModelRunner, read and written by the head's. [step thread]
 #pragma once
 #include <cstdint>
-#include <string>
 
 #include "base/result.hpp"
 #include "patchbay/sdk/tensor.hpp"

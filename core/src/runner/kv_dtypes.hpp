@@ -1,7 +1,6 @@
 // Which type each layer's keys and values have. Used by the ModelRunner, and by the engine for its own account.
 #pragma once
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 

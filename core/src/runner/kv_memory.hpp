@@ -1,6 +1,5 @@
 // The memory of a ModelRunner's KV: what each layer keeps, pages on the device and in host memory, copies between them.
 #pragma once
-#include <string>
 #include <vector>
 
 #include "base/clock.hpp"

@@ -1,7 +1,6 @@
 #include "runner/weight_loader.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <string>
 #include <utility>

@@ -1,7 +1,6 @@
 // One connection of the HTTP server. Internal: includes Boost.Asio and Beast, so that few files do.
 #pragma once
 #include <memory>
-#include <string>
 
 #include "serve/connection_set.hpp"
 #include "serve/deadline.hpp"

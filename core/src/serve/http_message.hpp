@@ -1,6 +1,5 @@
 // HTTP as the routes see it: plain data, no sockets. Used by the HTTP server and the routes.
 #pragma once
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>

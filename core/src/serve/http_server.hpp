@@ -1,7 +1,6 @@
 // HTTP/1.1 over TCP or a Unix socket: connections with keep-alive, pipelining, limits and deadlines; what to answer is
 // the handler's. Each connection's work runs on its strand, on one of a few threads. Used by Server and Admin.
 #pragma once
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -13,45 +13,31 @@ bool word_touches(std::string_view text, Span span) {
 
 }  // namespace
 
-void AddedTokens::add(AddedToken token) {
-    if (token.content.empty()) return; // normalised away
-    uint32_t node = 0;
-    for (const char c : token.content) {
-        const auto [at, added] =
-            nodes_[node].next.try_emplace(static_cast<unsigned char>(c), static_cast<uint32_t>(nodes_.size()));
-        node = at->second;
-        if (added) nodes_.emplace_back();
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
+    std::vector<std::pair<std::string, int32_t>> texts;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+        const std::string& text = tokens_[i].content;
+        if (text.empty()) continue; // normalised away
+        starts_[static_cast<unsigned char>(text.front())] = true;
+        texts.emplace_back(text, static_cast<int32_t>(i));
     }
-    starts_[static_cast<unsigned char>(token.content.front())] = true;
-    nodes_[node].token = static_cast<int32_t>(tokens_.size());
-    tokens_.push_back(std::move(token));
-}
-
-AddedTokens::Match AddedTokens::longest_at(std::string_view text, size_t at) const {
-    Match best{-1, at};
-    uint32_t node = 0;
-    for (size_t i = at; i < text.size(); ++i) {
-        const auto next = nodes_[node].next.find(static_cast<unsigned char>(text[i]));
-        if (next == nodes_[node].next.end()) break;
-        node = next->second;
-        if (nodes_[node].token >= 0) best = {nodes_[node].token, i + 1};
-    }
-    return best;
+    texts_ = PieceTrie(std::move(texts));
 }
 
 std::vector<AddedTokens::Section> AddedTokens::split(std::string_view text) const {
     std::vector<Section> out;
     size_t done = 0;     // everything before is in `out`
     Span white = {1, 0}; // the last run that a token took
-    for (size_t at = 0; at < text.size() && !tokens_.empty();) {
-        const Match match = starts_[static_cast<unsigned char>(text[at])] ? longest_at(text, at) : Match{-1, 0};
-        if (match.token < 0) {
+    for (size_t at = 0; at < text.size() && !texts_.empty();) {
+        const bool starts = starts_[static_cast<unsigned char>(text[at])];
+        const PieceTrie::Match match = starts ? texts_.longest(text.substr(at)) : PieceTrie::Match{0, PieceTrie::kNone};
+        if (match.length == 0) {
             ++at;
             continue;
         }
-        const AddedToken& token = tokens_[static_cast<size_t>(match.token)];
-        Span span{at, match.end};
-        at = match.end;
+        const AddedToken& token = tokens_[static_cast<size_t>(match.value)];
+        Span span{at, at + match.length};
+        at = span.end;
         if (token.single_word && word_touches(text, span)) continue;
         if (token.lstrip)
             for (size_t i = span.begin; i > done && is_white_space(character_before(text, i));) span.begin = i;

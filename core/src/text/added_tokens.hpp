@@ -1,11 +1,10 @@
 // Finds the tokens of `added_tokens` in text, leftmost and longest first, before anything else sees the text.
 #pragma once
-#include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "text/piece_trie.hpp"
 #include "text/regex.hpp"
 #include "text/tokenizer.hpp"
 
@@ -23,7 +22,8 @@ struct AddedToken {
 
 class AddedTokens {
   public:
-    void add(AddedToken);
+    AddedTokens() = default;
+    explicit AddedTokens(std::vector<AddedToken>); // of equal texts the last counts; those without one are in no text
     bool empty() const { return tokens_.empty(); }
 
     static constexpr TokenId kText = -1;
@@ -34,19 +34,9 @@ class AddedTokens {
     std::vector<Section> split(std::string_view text) const;
 
   private:
-    struct Node { // of a trie over bytes
-        std::map<unsigned char, uint32_t> next;
-        int32_t token = -1; // index in tokens_
-    };
-    struct Match {
-        int32_t token; // −1: none
-        size_t end;
-    };
-    Match longest_at(std::string_view text, size_t at) const;
-
     std::vector<AddedToken> tokens_;
-    std::vector<Node> nodes_{1};
-    bool starts_[256] = {}; // bytes that a token begins with
+    PieceTrie texts_;        // their indices in tokens_
+    bool starts_[256] = {};  // bytes that a token begins with
 };
 
 }  // namespace patchbay::text

@@ -1,6 +1,5 @@
 // Unicode characters of valid UTF-8 and the classes that tokenizer files name, by ICU.
 #pragma once
-#include <cstdint>
 #include <string>
 #include <string_view>
 

@@ -14,6 +14,7 @@ TextBegin begin_of(TextBegin whole, size_t at) { return at == 0 ? whole : TextBe
 Result<> PipelineTokenizer::Parts::add(std::vector<AddedToken> added) {
     constexpr size_t kMaxBytes = 1u << 20; // of all together: each takes a node of the search tree
     size_t bytes = 0;
+    std::vector<AddedToken> raw, normalized;
     for (AddedToken& token : added) {
         if ((bytes += token.content.size()) > kMaxBytes)
             return invalid("added tokens of more than " + std::to_string(kMaxBytes) + " bytes together");
@@ -21,8 +22,10 @@ Result<> PipelineTokenizer::Parts::add(std::vector<AddedToken> added) {
             vocabulary.add_added(token.content, token.id, token.special ? TokenKind::kSpecial : TokenKind::kAdded));
         std::string storage;
         if (token.normalized) token.content = normalizer.apply(token.content, TextBegin::kYes, storage);
-        (token.normalized ? normalized_added : raw_added).add(std::move(token));
+        (token.normalized ? normalized : raw).push_back(std::move(token));
     }
+    raw_added = AddedTokens(std::move(raw));
+    normalized_added = AddedTokens(std::move(normalized));
     return {};
 }
 

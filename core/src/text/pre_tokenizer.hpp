@@ -2,7 +2,6 @@
 #pragma once
 #include <deque>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>

@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <cmath>
-#include <optional>
 
 #include "base/refusals.hpp"
 #include "base/utf8.hpp"

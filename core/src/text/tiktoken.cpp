@@ -1,7 +1,6 @@
 #include "text/tiktoken.hpp"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 

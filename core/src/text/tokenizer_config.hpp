@@ -1,7 +1,6 @@
 // What tokenizer_config.json says over the tokenizer's own file: which tokens begin and end a text.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <vector>
 
 #include "base/result.hpp"

@@ -5,8 +5,6 @@
 #include <unicode/uchar.h>
 #include <unicode/uversion.h>
 
-#include <cstdio>
-
 namespace patchbay::text {
 
 std::vector<UnicodeTables> unicode_tables() {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <vector>
 
 #include "base/refusals.hpp"

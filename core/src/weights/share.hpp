@@ -1,7 +1,6 @@
 // What a rank's share of a weight is made of: pieces of the tensors that its pb_weight_spec names. Used by the loader.
 #pragma once
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 

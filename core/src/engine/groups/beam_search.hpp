@@ -3,8 +3,6 @@
 // that of the output with its end token. Nothing here knows of KV or schedulers. Used by engine/beams.cpp.
 #pragma once
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>

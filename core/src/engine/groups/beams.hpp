@@ -3,7 +3,6 @@
 // take over the KV of the beams that go on: pages are shared, and copied by the first to write. Schedulers see running
 // sequences of one `group`.
 #pragma once
-#include <memory>
 #include <optional>
 #include <vector>
 

@@ -1,6 +1,5 @@
 // How sequences end: what each part holds of them is given back, and their last delta is closed.
 #pragma once
-#include <string>
 
 #include "engine/groups/beams.hpp"
 #include "engine/output/outputs.hpp"

@@ -2,7 +2,6 @@
 #pragma once
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "engine/loop/batch_builder.hpp"
 #include "engine/loop/commit.hpp"

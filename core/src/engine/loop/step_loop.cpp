@@ -1,7 +1,6 @@
 #include "engine/loop/step_loop.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/plugin_call.hpp"
 #include "engine/loop/page_copies.hpp"

@@ -1,6 +1,5 @@
 // What becomes of a step that fails: the predecessor of a component on probation computes it anew, or all requests end.
 #pragma once
-#include <string>
 
 #include "base/result.hpp"
 #include "engine/loop/lifecycle.hpp"

@@ -2,8 +2,6 @@
 
 #include <patchbay/abi.h>
 
-#include <string_view>
-
 #include "engine/metrics/seconds.hpp"
 #include "engine/step_report.hpp"
 #include "engine/swap/swap_slot.hpp"

@@ -4,7 +4,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/groups/beams.hpp"

@@ -2,7 +2,6 @@
 // was parsed, so any number of threads may render it. Used by the server.
 #pragma once
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>

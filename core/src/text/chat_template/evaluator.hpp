@@ -1,6 +1,5 @@
 // Runs a template's statements with a request's variables. Used by ChatTemplate; lives for one render, on one thread.
 #pragma once
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <string>

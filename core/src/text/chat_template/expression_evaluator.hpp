@@ -1,6 +1,5 @@
 // Evaluates the expressions of a template. Lives for one render, on one thread.
 #pragma once
-#include <string>
 
 #include "text/chat_template/builtins.hpp"
 #include "text/chat_template/scopes.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "base/numbers.hpp"
 #include "base/utf8.hpp"

@@ -1,7 +1,6 @@
 #include "text/chat_template/numbers.hpp"
 
 #include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <string>
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <utility>
 
 #include "base/utf8.hpp"
 #include "text/chat_template/strings.hpp"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <string_view>
-#include <utility>
 
 #include "text/chat_template/strings.hpp"
 

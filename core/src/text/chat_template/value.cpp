@@ -1,7 +1,6 @@
 #include "text/chat_template/value.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -66,31 +65,6 @@ Value Value::dict(std::vector<std::pair<Value, Value>> items) {
     Value out;
     out.data_ = std::make_shared<const DictData>(DictData{std::move(items), measure.depth, measure.weight});
     return out;
-}
-
-const std::string* Value::string() const {
-    const auto* s = as<std::shared_ptr<const std::string>>();
-    return s ? s->get() : nullptr;
-}
-const ListData* Value::list() const {
-    const auto* l = as<ListRef>();
-    return l ? l->get() : nullptr;
-}
-const DictData* Value::dict() const {
-    const auto* d = as<DictRef>();
-    return d ? d->get() : nullptr;
-}
-const Callable* Value::callable() const {
-    const auto* c = as<std::shared_ptr<const Callable>>();
-    return c ? c->get() : nullptr;
-}
-Namespace* Value::space() const {
-    const auto* n = as<Namespace*>();
-    return n ? *n : nullptr;
-}
-Loop* Value::loop() const {
-    const auto* l = as<Loop*>();
-    return l ? *l : nullptr;
 }
 
 Value from_json(const nlohmann::ordered_json& json) {

@@ -8,7 +8,6 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -57,7 +56,17 @@ struct Undefined {
 };
 struct None {};
 
+// What a value's pointer of this kind points to; null: it holds something else.
+template <class Pointer, class... Kinds>
+auto held(const std::variant<Kinds...>& data) {
+    const Pointer* const pointer = std::get_if<Pointer>(&data);
+    return pointer ? std::to_address(*pointer) : nullptr;
+}
+
 class Value {
+    using ListRef = std::shared_ptr<const ListData>;
+    using DictRef = std::shared_ptr<const DictData>;
+
   public:
     Value() : data_(None{}) {}
     Value(bool b) : data_(b) {}
@@ -79,16 +88,15 @@ class Value {
     bool is_undefined() const { return as<Undefined>(); }
     bool is_none() const { return as<None>(); }
     bool is_number() const { return as<bool>() || as<int64_t>() || as<double>(); }
-    const std::string* string() const;
-    const ListData* list() const;
-    const DictData* dict() const;
-    const Callable* callable() const;
-    Namespace* space() const;
-    Loop* loop() const;
+    // Null: it is something else.
+    const std::string* string() const { return held<std::shared_ptr<const std::string>>(data_); }
+    const ListData* list() const { return held<ListRef>(data_); }
+    const DictData* dict() const { return held<DictRef>(data_); }
+    const Callable* callable() const { return held<std::shared_ptr<const Callable>>(data_); }
+    Namespace* space() const { return held<Namespace*>(data_); }
+    Loop* loop() const { return held<Loop*>(data_); }
 
   private:
-    using ListRef = std::shared_ptr<const ListData>;
-    using DictRef = std::shared_ptr<const DictData>;
     using Data = std::variant<None, Undefined, bool, int64_t, double, std::shared_ptr<const std::string>, ListRef,
                               DictRef, Namespace*, Loop*, std::shared_ptr<const Callable>>;
     Data data_;

@@ -3,8 +3,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
-#include "base/utf8.hpp"
 #include "text/chat_template/strings.hpp"
 #include "text/chat_template/value.hpp"
 
@@ -78,38 +78,8 @@ struct JsonText {
         for (int i = 0; i < level; ++i) out += *style.indent;
     }
 
-    void escape(uint32_t unit) {
-        char text[16];
-        std::snprintf(text, sizeof text, "\\u%04x", unit);
-        out += text;
-    }
-    // s[i] begins a character of more than one byte; returns its last place.
-    size_t escape_character(const std::string& s, size_t i) {
-        const size_t bytes = utf8_step(std::string_view(s).substr(i)).bytes;
-        const uint32_t code = code_point(std::string_view(s).substr(i, bytes));
-        if (code >= 0x10000) {
-            escape(0xD800 + ((code - 0x10000) >> 10));
-            escape(0xDC00 + ((code - 0x10000) & 0x3FF));
-        } else escape(code);
-        return i + bytes - 1;
-    }
-
     void add_string(const std::string& s) {
-        out += '"';
-        for (size_t i = 0; i < s.size(); ++i) {
-            const char c = s[i];
-            const auto byte = static_cast<unsigned char>(c);
-            if (c == '"' || c == '\\') (out += '\\') += c;
-            else if (c == '\n') out += "\\n";
-            else if (c == '\r') out += "\\r";
-            else if (c == '\t') out += "\\t";
-            else if (c == '\b') out += "\\b";
-            else if (c == '\f') out += "\\f";
-            else if (byte < 0x20 || (style.ascii && byte == 0x7F)) escape(byte);
-            else if (style.ascii && byte >= 0x80) i = escape_character(s, i);
-            else out += c;
-        }
-        out += '"';
+        out += nlohmann::json(s).dump(-1, ' ', style.ascii, nlohmann::json::error_handler_t::replace);
     }
 
     void add_key(const Value& key) {
