@@ -129,20 +129,18 @@ function(patchbay_discover_tests program)
     set_property(GLOBAL APPEND PROPERTY PATCHBAY_TEST_PROGRAMS ${program})
 endfunction()
 
-# patchbay_unit_tests(<name> <folder> [DEPS …] [ALONE file.cpp …]): <folder>/*_test.cpp as one GoogleTest program, with
-# its *_fixture.cpp. What a test file declares is in a namespace named as the file, so that up to six are compiled at once:
-# their headers take longer than they do (docs/decisions/0070). ALONE: these are not.
+# patchbay_unit_tests(<name> <folder> [DEPS …]): <folder>/*_test.cpp as one GoogleTest program, with its *_fixture.cpp.
+# What a test file declares is in a namespace named as the file, so that up to six are compiled at once: their headers
+# take longer than they do (docs/decisions/0070).
 function(patchbay_unit_tests name folder)
-    cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "DEPS;ALONE")
+    cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "DEPS")
     file(GLOB sources CONFIGURE_DEPENDS "${folder}/*_test.cpp")
     if(NOT sources)
         return()
     endif()
     file(GLOB fixtures CONFIGURE_DEPENDS "${folder}/*_fixture.cpp")
-    list(TRANSFORM arg_ALONE PREPEND "${folder}/")
-    list(REMOVE_ITEM sources ${arg_ALONE} "")
     patchbay_sources(sources ${name} "${PROJECT_SOURCE_DIR}/tests" 6 ${sources})
-    add_executable(${name} ${sources} ${fixtures} ${arg_ALONE})
+    add_executable(${name} ${sources} ${fixtures})
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/core/src")
     target_link_libraries(${name} PRIVATE ${arg_DEPS} spdlog::spdlog test_paths GTest::gmock_main GTest::gmock GTest::gtest)
     patchbay_use_precompiled(${name} precompiled_tests)

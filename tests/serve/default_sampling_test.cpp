@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "serve/generation_request.hpp"
+#include "serve/server_fixture.hpp"
 #include "serve/temporary_folder.hpp"
 
 namespace patchbay::serve::testing::default_sampling_test {
@@ -45,6 +46,7 @@ TEST(DefaultSampling, NamesTheKeyThatIsWrong) {
     const GenerationConfig config;
     EXPECT_THAT(config.refusal(R"({"temperature": "warm"})"),
                 HasSubstr("generation_config.json: temperature is warm, expected a number"));
+    EXPECT_THAT(config.refusal(R"({"top_k": 50.0})"), HasSubstr("top_k is 50.0, expected a whole number (--gen"));
     EXPECT_THAT(config.refusal(R"({"top_p": 2})"), HasSubstr("generation_config.json: top_p is 2"));
     EXPECT_THAT(config.refusal("{"), HasSubstr("invalid JSON"));
 }
@@ -64,6 +66,21 @@ TEST(DefaultSampling, CountsForWhatARequestDoesNotSet) {
     EXPECT_EQ(read({{"temperature", 1.5}}).top_k, 20);
     EXPECT_EQ(read({{"top_k", nullptr}}).top_k, 20);
     EXPECT_EQ(read({{"use_beam_search", true}, {"n", 2}}).top_k, 0) << "beams are not sampled";
+}
+
+TEST(DefaultSampling, IsThatOfTheServedModel) {
+    const GenerationConfig folder;
+    config::EngineConfig config = Running::demo_model();
+    std::filesystem::copy(config.model.path, folder.folder.path(), std::filesystem::copy_options::recursive);
+    ASSERT_TRUE(folder.read(R"({"temperature": 0})"));
+    config.model.path = folder.folder.path();
+    const Running running({}, config);
+    const auto text = [&](Json more) {
+        more.update({{"prompt", "The wolf"}, {"max_tokens", 12}, {"seed", 3}});
+        return running.complete(more)["choices"][0]["text"].get<std::string>();
+    };
+    EXPECT_EQ(text(Json::object()), text({{"temperature", 0}}));
+    EXPECT_NE(text(Json::object()), text({{"temperature", 1.5}}));
 }
 
 }  // namespace

@@ -91,7 +91,10 @@ Result<> RankedExecutor::submit(const StepInput& in) {
     using IfItFails = parallel::Hub::IfItFails;
     const auto then = in.is_redone_if_it_fails ? IfItFails::kIsRedone : IfItFails::kEnds;
     const auto sent = group_.broadcast(in.rows, in.copies, then, clock_);
-    if (!sent) return group_.cause(sent.failure());
+    if (!sent) {
+        cancel();
+        return group_.cause(sent.failure());
+    }
     Result<> done = LocalExecutor::submit(in);
     if (done && in.is_redone_if_it_fails) done = group_.wait_for_step();
     if (done) return done;

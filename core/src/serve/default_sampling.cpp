@@ -13,14 +13,19 @@
 namespace patchbay::serve {
 namespace {
 
+constexpr const char* kWayOut = " (--generation-config none ignores the file)";
+
+// What was expected; null: it was read.
 template <class V>
-bool read_number(const std::string& text, V& out) {
+const char* read_number(const std::string& text, V& out) {
     if constexpr (std::is_same_v<V, float> || std::is_same_v<V, int32_t> || std::is_same_v<V, uint32_t>) {
-        const auto number = parse_number<V>(text);
-        if (number) out = *number;
-        return number.has_value();
+        if (const auto number = parse_number<V>(text)) {
+            out = *number;
+            return nullptr;
+        }
+        return std::is_same_v<V, float> ? "a number" : "a whole number";
     } else {
-        return false; // no such parameter is recommended
+        return "nothing: no such parameter is recommended";
     }
 }
 
@@ -35,14 +40,15 @@ Result<DefaultSampling> default_sampling(const std::filesystem::path& folder) {
     for (const auto& row : engine::rows_of<engine::SamplingParams>()) {
         const auto at = settings.find(row.info.name);
         if (!row.info.recommended || at == settings.end() || at->second == "null") continue;
-        if (!std::visit([&](auto field) { return read_number(at->second, out.params.*field); }, row.field))
-            return invalid(file.string() + ": " + row.info.name + " is " + printable(at->second, 40) +
-                           ", expected a number");
+        const char* expected = std::visit([&](auto f) { return read_number(at->second, out.params.*f); }, row.field);
+        if (expected)
+            return invalid(file.string() + ": " + row.info.name + " is " + printable(at->second, 40) + ", expected " +
+                           expected + kWayOut);
         out.text += (out.text.empty() ? "" : ", ") + (row.info.name + (" " + at->second));
     }
     engine::SamplingParams checked = out.params;
     if (const auto fits = engine::check_sampling(checked, {.vocab_size = 1, .max_logprobs = -1}); !fits)
-        return prefixed(file.string(), fits.failure());
+        return prefixed(file.string(), fail(fits.code(), fits.error() + kWayOut));
     return out;
 }
 

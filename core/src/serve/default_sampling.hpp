@@ -13,7 +13,7 @@ struct DefaultSampling {
 };
 
 // The parameters of the folder's generation_config.json that are marked in engine/request/parameters.cpp: those that
-// vLLM takes. The file, or any key in it, may be missing.
+// vLLM takes, but for max_new_tokens. The file, or any key in it, may be missing.
 Result<DefaultSampling> default_sampling(const std::filesystem::path& folder);
 
 }  // namespace patchbay::serve

@@ -118,8 +118,6 @@ Result<> add_listed_tokens(const json& config, const Vocabulary& vocabulary, std
         } else if (const auto id = vocabulary.find(token.content)) { // which counts, whatever id it is listed with
             token.id = *id;
             known.push(std::move(token));
-        } else {
-            known.push(std::move(token)); // with the id that it is listed with
         }
     }
     return {};

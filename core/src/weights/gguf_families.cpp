@@ -119,7 +119,7 @@ Result<> read_rms_norm(GgufKeys& keys) {
     PB_CHECK(keys.copy_kv_heads());
     PB_CHECK(read_positions(keys));
     keys.set("attention_bias", keys.has_tensor("blk.0.attn_q.bias"));
-    PB_CHECK(keys.only("attention.sliding_window", 0, ": windows of this architecture (OLMo 3) are not supported"));
+    PB_CHECK(keys.only("attention.sliding_window", 0, ": windows of this architecture are not supported"));
     if (keys.is("olmo2")) {
         keys.name_it("Olmo2ForCausalLM", "olmo2");
         return {};

@@ -187,7 +187,8 @@ Result<> chat(const ChatOptions& o) {
     parallel::World world;
     PB_TRY(const auto engine, engine::Engine::create(loaded.config, registry, *clock, nullptr, &world));
     PB_TRY(const auto model,
-           serve::served_model(loaded.config, *engine, {.served = {}, .chat_template_file = o.chat_template_file}));
+           serve::served_model(loaded.config, *engine,
+                               {.chat_template_file = o.chat_template_file, .generation_config = false}));
     if (!model.tokenizer) return fail(StatusCode::kUnsupported, "the model has no tokenizer");
     if (!model.chat_template)
         return fail(StatusCode::kUnsupported, model.no_template);

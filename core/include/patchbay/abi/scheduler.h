@@ -35,7 +35,7 @@ typedef struct pb_sequence { /* an element of running and waiting: one sequence 
     uint32_t draft_tokens;   /* proposed for verification in the next step                          */
     uint32_t pages;          /* held                                                                */
     uint32_t tokens_until_next_page;   /* tokens that fit into the pages that it holds              */
-    uint32_t pages_freed_if_preempted; /* pages that nothing else uses                              */
+    uint32_t pages_freed_if_preempted; /* pages that nothing else uses; where pages are plentiful all that it holds */
     uint32_t cached_tokens;  /* waiting: prefix tokens that are cached now, a hint: what counts is what the host
                               * finds when it applies the plan. Kept current for the first 128 that wait   */
     uint32_t flags;

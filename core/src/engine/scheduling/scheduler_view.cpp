@@ -13,10 +13,10 @@ SchedulerView::SchedulerView(const config::EngineSettings& settings, const Seque
     : settings_(settings), sequences_(sequences), kv_(kv), hints_(hints), beams_(beams), pressure_(pressure) {}
 
 // Shared pages do not come free. Counting them costs the table's length, so only where it may decide: where preemption
-// is near, and where one that waits may take the place of one that runs.
+// is near, and where one that waits needs pages for all its tokens.
 bool SchedulerView::counts_shared_pages(bool any_waits) const {
+    if (any_waits && settings_.reserve_full_sequence) return true;
     const size_t running = sequences_.running().size();
-    if (any_waits && (settings_.reserve_full_sequence || running >= settings_.max_num_seqs)) return true;
     const size_t groups = kv_.shape().windows().size() + kv_.shape().state_pages();
     const size_t soon = running * 2 + settings_.max_num_batched_tokens / kv_.shape().block_size();
     return kv_.pool().free() < soon * groups;
