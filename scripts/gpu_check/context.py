@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent import futures
 
 BUILD_TOOLS = ("cmake", "ninja", "nvcc")  # which are the system's, and are to load the system's libraries
 TOOLKIT = "/usr/local/cuda/bin"           # where NVIDIA's installers put it, often outside of PATH
@@ -120,6 +121,15 @@ class Context:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+    def each(self, items, function, threads):
+        """function(item) of all items, in so many threads; the results in their order. A signal may reach any thread, and
+        only this one handles it, as soon as it runs: so it never waits for longer than LOOK."""
+        with futures.ThreadPoolExecutor(threads) as pool:
+            begun = [pool.submit(function, item) for item in items]
+            while futures.wait(begun, LOOK).not_done:
+                pass
+            return [one.result() for one in begun]
 
     def call(self, name, command, check=True):
         """Runs a command, its output in a log; gives the output. Its exit code is in `code` then."""

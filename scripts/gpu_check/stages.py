@@ -4,7 +4,6 @@ import glob
 import json
 import os
 import re
-from concurrent import futures
 from typing import Callable
 
 from gpu_check import bundle, texts
@@ -38,9 +37,9 @@ def use_programs(context):
         if not os.path.lexists(link):
             os.symlink(library, link)
     plugins = sorted(glob.glob(plugin_file(context, "*")))
-    with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        texts = pool.map(lambda file: context.call("probe-" + os.path.basename(file)[:-3],
-                                                   [context.program + "-probe", "--keep-refused", file], check=False), plugins)
+    texts = context.each(plugins, lambda file: context.call("probe-" + os.path.basename(file)[:-3],
+                                                            [context.program + "-probe", "--keep-refused", file],
+                                                            check=False), os.cpu_count())
     refused = [text.strip().split("\n")[-1] for text in texts if "refused" in text]
     return f"programs of the bundle, {len(plugins)} plugins" + "".join("; " + line for line in refused)
 

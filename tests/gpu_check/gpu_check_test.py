@@ -13,7 +13,6 @@ import tarfile
 import tempfile
 import time
 import unittest
-from concurrent import futures
 from pathlib import Path
 from unittest import mock
 
@@ -205,8 +204,7 @@ class Calls(unittest.TestCase):
         def stage(there):
             def command(i):
                 return there.call(f"stays-{i}", ["sh", "-c", "kill -TERM $PPID; sleep 1000"])
-            with futures.ThreadPoolExecutor(2) as pool:
-                return list(pool.map(command, range(50)))
+            return there.each(range(50), command, 2)
         wanted = [self.stage("probes", stage), self.stage("bench")]
         self.assertEqual(self.call(wanted), 128 + signal.SIGTERM)
         self.assertEqual((self.ran, self.state("probes")), (["probes"], "unfinished"))
