@@ -182,14 +182,15 @@ Result<std::vector<host::SwapRecord>> LiveSwaps::outcome_of(const std::vector<st
         const JournalState now = journal_.state(); // before the records, which may so be further, never less far
         const std::set<std::string> held = held_slots(now);
         std::vector<host::SwapRecord> records;
-        bool settled = true, waits = false;
+        bool settled = true, waits = false, known = true; // so that who is answered sees it in /status
         for (const auto& swap : swaps) {
             const host::SwapRecord& r = records.emplace_back(swap->record());
             settled = settled && r.settled();
+            known = known && now.knows(r);
             waits = waits || r.state == host::SwapState::kOnProbation ||
                     (r.state == host::SwapState::kPosted && held.contains(r.kind));
         }
-        if (settled || (now.idle && waits)) return records;
+        if (known && (settled || (now.idle && waits))) return records;
         if (journal_.wait_for_step(now.steps)) continue;
         for (size_t i = 0; i < swaps.size(); ++i) records[i] = swaps[i]->record();
         const auto took_place = [](const host::SwapRecord& r) { return r.state >= host::SwapState::kOnProbation; };

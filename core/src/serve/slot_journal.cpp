@@ -12,6 +12,8 @@ const SlotStatus* JournalState::slot(std::string_view kind) const {
     return nullptr;
 }
 
+bool JournalState::knows(const host::SwapRecord& r) const { return step >= (r.settled() ? r.end_step : r.step); }
+
 SlotJournal::SlotJournal(const std::vector<host::Identity>& at_first, const config::EngineConfig& made_of)
     : generations_(at_first.size(), 1) {
     for (const host::Identity& identity : at_first) {

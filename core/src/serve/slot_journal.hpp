@@ -32,6 +32,8 @@ struct JournalState { // after the latest step
     std::deque<host::SwapRecord> swaps; // that ended: the latest first
 
     const SlotStatus* slot(std::string_view kind) const; // null: there is none
+    // The step in which the swap came to this state was reported: an engine makes a record known before it.
+    bool knows(const host::SwapRecord&) const;
 };
 
 class SlotJournal {
