@@ -67,11 +67,16 @@ function(patchbay_use_precompiled target name)
         return()
     endif()
     target_precompile_headers(${target} REUSE_FROM ${name})
+    target_link_libraries(${target} PRIVATE precompiled_templates)
     # For the cache; and GCC 12's false warnings of the standard library, which it takes for the target's own then.
     set(gnu -fpch-preprocess -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
     target_compile_options(${target} PRIVATE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:${gnu}>")
 endfunction()
 
+if(PATCHBAY_TOGETHER)
+    add_library(precompiled_templates STATIC "${CMAKE_CURRENT_LIST_DIR}/precompiled.cpp")
+    target_link_libraries(precompiled_templates PRIVATE spdlog::spdlog nlohmann_json::nlohmann_json)
+endif()
 patchbay_precompiled(precompiled precompiled.hpp)
 patchbay_precompiled(precompiled_quick precompiled.hpp OPTIONS $<$<CONFIG:RelWithDebInfo>:-O1>)
 
