@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "host/swap_record.hpp"
-#include "kv/groups.hpp"
+#include "kv/group_kind.hpp"
 #include "runner/call_times.hpp"
 
 namespace patchbay::engine {

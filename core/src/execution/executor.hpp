@@ -8,8 +8,6 @@
 #include "base/result.hpp"
 #include "kv/copy_queue.hpp"
 #include "runner/batch.hpp"
-#include "runner/call_times.hpp"
-#include "runner/graph_use.hpp"
 #include "runner/sampled_rows.hpp"
 
 namespace patchbay::host {
@@ -21,6 +19,7 @@ namespace patchbay::execution {
 class AttentionExchange;
 class DraftPasses;
 class ModelExchange;
+struct PassStats;
 
 // Logit rows of one path of a sequence's drafts: the row of the newest token and of those that verify drafts, or those
 // of a further path (`is_branch`), which begin where it leaves the paths before it.
@@ -47,14 +46,6 @@ struct StepOutput { // valid until the next step is submitted; of what was sampl
     runner::SampledRows sampled;
     bool is_sampled = false;
     std::span<const float> hidden; // (tokens, hidden_size), as the batch wants them; of a step that does not overlap
-};
-
-struct PassStats { // of the latest pass
-    runner::CallTimes times;
-    runner::GraphUse graph;
-    uint32_t graphs = 0;                // captured so far
-    uint64_t graph_bytes = 0;
-    uint64_t broadcast_bytes = 0, broadcast_ns = 0; // to each of the other ranks
 };
 
 enum class TokenSource {

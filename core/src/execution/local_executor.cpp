@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "execution/pass_stats.hpp"
 #include "execution/sync_reasons.hpp"
 
 namespace patchbay::execution {

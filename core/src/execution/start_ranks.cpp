@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "config/load.hpp"
 #include "config/show.hpp"
 #include "parallel/address.hpp"
 

@@ -1,17 +1,16 @@
 // Settings against a component's parameter schema. Used by the host before create(), and by config, which adds places.
 #pragma once
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "host/settings.hpp"
+
 namespace patchbay::host {
 
 struct ComponentManifest;
 struct ParamManifest;
-
-using Settings = std::map<std::string, std::string>;
 
 struct SettingFault {
     std::string key;  // the offending key; a missing one is named too

@@ -6,7 +6,7 @@
 
 #include "base/result.hpp"
 #include "host/identity.hpp"
-#include "host/schema.hpp"
+#include "host/settings.hpp"
 
 namespace patchbay::host {
 

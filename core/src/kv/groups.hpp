@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-namespace patchbay::kv {
+#include "kv/group_kind.hpp"
 
-enum class GroupKind { kFull, kSliding, kRecurrent };
-inline constexpr size_t kGroupKinds = 3;
+namespace patchbay::kv {
 
 struct GroupSpec {
     GroupKind kind = GroupKind::kFull;

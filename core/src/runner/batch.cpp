@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kv/block_table.hpp"
+#include "patchbay/abi/attention.h"
 
 namespace patchbay::runner {
 

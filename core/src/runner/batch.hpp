@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "kv/copy_queue.hpp"
-#include "patchbay/abi/attention.h"
+
+struct pb_attention_batch;
 
 namespace patchbay::kv {
 struct BlockTable;

@@ -3,8 +3,6 @@
 #pragma once
 #include <cstdint>
 
-#include "base/clock.hpp"
-
 namespace patchbay::runner {
 
 struct CallTimes { // nanoseconds
@@ -13,18 +11,5 @@ struct CallTimes { // nanoseconds
     uint64_t device_begin = 0, device_launch = 0, device_end = 0; // launch: of a graph, in place of the model's forward
     uint64_t sampler = 0; // of one on the device: to plan and start its work
 };
-
-// Adds the time of f() to `total`.
-template <class F>
-auto timed(const Clock& clock, uint64_t& total, F&& f) {
-    const uint64_t start = clock.now_ns();
-    struct Stop {
-        const Clock& clock;
-        uint64_t& total;
-        uint64_t start;
-        ~Stop() { total += clock.now_ns() - start; }
-    } const stop{clock, total, start};
-    return f();
-}
 
 }  // namespace patchbay::runner

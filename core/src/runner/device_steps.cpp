@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runner/timed.hpp"
+
 namespace patchbay::runner {
 
 void DeviceSteps::pass_host_time() {

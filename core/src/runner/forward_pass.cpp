@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "patchbay/sdk/tensor.hpp"
+#include "runner/timed.hpp"
 
 namespace patchbay::runner {
 

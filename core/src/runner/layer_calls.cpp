@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "patchbay/sdk/tensor.hpp"
+#include "runner/timed.hpp"
 
 namespace patchbay::runner {
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "host/registry.hpp"
+#include "runner/timed.hpp"
 
 namespace patchbay::runner {
 namespace {

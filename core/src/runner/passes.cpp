@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runner/timed.hpp"
+
 namespace patchbay::runner {
 
 Passes::Passes(const PassContext& context)

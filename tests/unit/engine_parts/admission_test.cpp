@@ -17,7 +17,7 @@ struct Bench : QueueNeighbours {
         : part(sequences, hints, scheduler, context, max_waiting) {}
     Sequence& arrive(uint64_t at_ns) {
         auto made = sequence(next_id++, 4);
-        made->request.arrival_ns = at_ns;
+        request_of(*made).arrival_ns = at_ns;
         return sequences.add(std::move(made));
     }
     Admission part;

@@ -204,7 +204,7 @@ TEST(Commit, ThoseThatGoOnAreHandedOutBeforeThoseThatEnd) {
     std::vector<Heard> heard;
     Sequence &ends = b.decode(4, {}, up_to(2)), &goes_on = b.decode(4), &chunk = b.run(8, 4);
     for (Sequence* s : {&ends, &goes_on, &chunk})
-        s->request.on_output = [&](const RequestOutput& o) {
+        request_of(*s).on_output = [&](const RequestOutput& o) {
             EXPECT_EQ(o.time_ns, 77u);
             heard.push_back({o.id, o.tokens, o.finish});
         };
@@ -224,7 +224,7 @@ TEST(Commit, ACallbackThatAbortsAnotherTakesItsTokensBack) {
     Sequence &first = b.decode(4), &second = b.decode(4), &ends = b.decode(4, {}, up_to(2));
     const RequestId aborted = second.id, ended = ends.id;
     for (Sequence* s : {&first, &second, &ends})
-        s->request.on_output = [&](const RequestOutput& o) {
+        request_of(*s).on_output = [&](const RequestOutput& o) {
             heard.push_back({o.id, o.tokens, o.finish});
             b.lifecycle.abort(aborted);
             b.lifecycle.abort(ended);

@@ -51,7 +51,7 @@ TEST(Intake, ARequestBecomesASequenceThatIsStillToArrive) {
     Sequence& s = b.added(r);
     EXPECT_EQ(s.id, 1u);
     EXPECT_EQ(s.place, Place::kPending);
-    EXPECT_EQ(s.request.arrival_ns, 1000u) << "now";
+    EXPECT_EQ(s.request->arrival_ns, 1000u) << "now";
     EXPECT_EQ(s.tokens, r.prompt);
     EXPECT_EQ(s.prompt_count, 6u);
     ASSERT_EQ(s.sampling.params.logit_bias_count, 1u);
@@ -120,7 +120,7 @@ TEST(Intake, OfBestOfAndBeamsTheCallbackGetsTheBestOnly) {
     EXPECT_EQ(b.siblings.of(best.id).size(), 2u);
     RequestOutput out{};
     out.finish = FinishReason::kStop;
-    for (out.index = 0; out.index < 2; ++out.index) best.request.on_output(out);
+    for (out.index = 0; out.index < 2; ++out.index) best.request->on_output(out);
     EXPECT_THAT(given, ElementsAre(0));
 
     given.clear();
@@ -129,7 +129,7 @@ TEST(Intake, OfBestOfAndBeamsTheCallbackGetsTheBestOnly) {
     Sequence& beam = b.added(r);
     EXPECT_FALSE(b.siblings.holds(beam)) << "beams are admitted together";
     EXPECT_EQ(beam.sampling.params.temperature, 0);
-    for (out.index = 0; out.index < 3; ++out.index) beam.request.on_output(out);
+    for (out.index = 0; out.index < 3; ++out.index) beam.request->on_output(out);
     EXPECT_THAT(given, ElementsAre(0));
 }
 

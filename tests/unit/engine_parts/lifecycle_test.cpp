@@ -97,7 +97,7 @@ TEST(Lifecycle, AnAbortBetweenStepsEndsEachOutputOfTheRequestAtOnce) {
     Sequence& other = b.wait(4);
     std::vector<uint32_t> ended;
     for (Sequence* s : all)
-        s->request.on_output = [&ended](const RequestOutput& out) {
+        request_of(*s).on_output = [&ended](const RequestOutput& out) {
             EXPECT_EQ(out.finish, FinishReason::kAbort);
             EXPECT_EQ(out.time_ns, 5u);
             ended.push_back(out.index);
@@ -138,7 +138,7 @@ TEST(Lifecycle, ACallbackMayEndAnotherSequenceOfItsRequest) {
     const RequestId request = all[0]->id;
     int calls = 0;
     for (Sequence* s : all)
-        s->request.on_output = [&](const RequestOutput&) {
+        request_of(*s).on_output = [&](const RequestOutput&) {
             calls += 1;
             b.lifecycle.abort(request);
         };
@@ -153,7 +153,7 @@ TEST(Lifecycle, WithAStepEndWhatItRefusedAndWhatWasAbortedInIt) {
     Bench b(std::move(w));
     std::vector<std::pair<RequestId, std::string>> ended;
     const auto watched = [&](Sequence& s) {
-        s.request.on_output = [&](const RequestOutput& out) {
+        request_of(s).on_output = [&](const RequestOutput& out) {
             ended.push_back({out.id, std::string(name_of(out.finish)) + ": " + out.stop_reason});
         };
         return s.id;
@@ -174,7 +174,7 @@ TEST(Lifecycle, WhereTheEngineCannotGoOnAllEndInTheirOrderWithTheReason) {
     std::vector<RequestId> ended;
     Sequence &waits = b.wait(4), &runs = b.run(4, 4), &done = b.run(4, 4);
     for (Sequence* s : {&waits, &runs, &done}) {
-        s->request.on_output = [&](const RequestOutput& out) {
+        request_of(*s).on_output = [&](const RequestOutput& out) {
             EXPECT_TRUE(b.sequences.empty()) << "all have left before the first hears of it";
             ended.push_back(out.id);
             if (out.id == done.id) {

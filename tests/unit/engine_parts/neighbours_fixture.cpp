@@ -22,13 +22,15 @@ std::unique_ptr<Sequence> sequence(RequestId id, uint32_t prompt_tokens, Samplin
     request.prompt.resize(prompt_tokens);
     std::iota(request.prompt.begin(), request.prompt.end(), static_cast<TokenId>(100 * id));
     request.sampling = std::move(sampling);
-    auto out = std::make_unique<Sequence>(id, std::move(request));
-    out->tokens = out->request.prompt;
+    auto out = std::make_unique<Sequence>(id, std::make_shared<Request>(std::move(request)));
+    out->tokens = out->request->prompt;
     out->prompt_count = prompt_tokens;
-    out->sampling.params = wire_params(out->request.sampling, out->sampling.bias);
+    out->sampling.params = wire_params(out->request->sampling, out->sampling.bias);
     out->output.delta.id = id;
     return out;
 }
+
+Request& request_of(const Sequence& s) { return const_cast<Request&>(*s.request); } // it was made above, not const
 
 FakeExecutor::FakeExecutor() : token([](const pb_sample_row& row) { return static_cast<int32_t>(row.position); }) {}
 FakeExecutor::~FakeExecutor() = default;

@@ -51,7 +51,7 @@ TEST(Outputs, EndAtTheirLength) {
 
 TEST(Outputs, EndWhereTheirWorkloadSaysThoughTheyMayBeLonger) {
     Ids x(up_to(8));
-    x.s->request.ends_after = 2;
+    request_of(*x.s).ends_after = 2;
     EXPECT_FALSE(x.append(7));
     EXPECT_EQ(x.append(8)->reason, FinishReason::kStop);
 }
@@ -94,7 +94,7 @@ TEST(Outputs, TakeBackWhatAStepAppended) {
 struct Words { // outputs of a prompt of three words
     explicit Words(SamplingParams p) {
         s = sequence(1, 3, std::move(p));
-        s->tokens = s->request.prompt = {text::kOnce, text::kUpon, text::kA};
+        s->tokens = request_of(*s).prompt = {text::kOnce, text::kUpon, text::kA};
         outputs.begin(*s);
     }
     std::optional<Ending> append(TokenId t) {

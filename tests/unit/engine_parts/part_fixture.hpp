@@ -10,6 +10,7 @@
 #include "engine/request/sequences.hpp"
 #include "engine/request/validation.hpp"
 #include "execution/executor.hpp"
+#include "execution/pass_stats.hpp"
 
 namespace patchbay::execution {
 class AttentionExchange;
@@ -19,6 +20,7 @@ class ModelExchange;
 namespace patchbay::engine::testing {
 
 std::unique_ptr<Sequence> sequence(RequestId, uint32_t prompt_tokens, SamplingParams = {});
+Request& request_of(const Sequence&); // of one that sequence() made, to change
 
 // Gives tokens that a test chooses, and counts what it was asked to compute.
 class FakeExecutor final : public execution::Executor {

@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 
 std::unique_ptr<Sequence> embedded(RequestId id, uint32_t prompt_tokens, PoolingType how) {
     auto s = sequence(id, prompt_tokens);
-    s->request.pooling = how;
+    request_of(*s).pooling = how;
     return s;
 }
 

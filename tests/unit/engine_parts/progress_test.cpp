@@ -49,7 +49,7 @@ TEST(Progress, WaitsForTheNextArrivalForAsLongAsThereIsOne) {
     Bench b;
     b.wait(4);
     auto later = sequence(b.next_id++, 4);
-    later->request.arrival_ns = 5000;
+    request_of(*later).arrival_ns = 5000;
     b.sequences.add(std::move(later));
     ASSERT_TRUE(b.progress.check(true));
     EXPECT_EQ(b.clock.now_ns(), 0u) << "the next step may run what this one could not";
@@ -64,7 +64,7 @@ TEST(Progress, APolicyThatWaitsOnPurposeIsAskedAgainAfterAMillisecond) {
     EXPECT_EQ(b.idle_steps_until_it_fails(51), 51);
     EXPECT_EQ(b.clock.now_ns(), 50'000'000u) << "the first idle step is followed at once";
     auto later = sequence(b.next_id++, 4);
-    later->request.arrival_ns = 51'500'000;
+    request_of(*later).arrival_ns = 51'500'000;
     b.sequences.add(std::move(later));
     ASSERT_TRUE(b.progress.check(true));
     EXPECT_EQ(b.clock.now_ns(), 51'000'000u) << "long before the next arrival";
@@ -75,7 +75,7 @@ TEST(Progress, APolicyThatWaitsOnPurposeIsAskedAgainAfterAMillisecond) {
 TEST(Progress, WaitsBeforeAStepOnlyIfThereIsNothingElseToDo) {
     Bench b;
     auto later = sequence(b.next_id++, 4);
-    later->request.arrival_ns = 5000;
+    request_of(*later).arrival_ns = 5000;
     b.sequences.add(std::move(later));
     Sequence& waits = b.wait(4);
     b.progress.wait_if_idle();

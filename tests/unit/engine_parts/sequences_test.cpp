@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kv/cached_prefix.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
 namespace patchbay::engine::testing::sequences_test {
@@ -16,7 +17,7 @@ std::vector<RequestId> waiting(const Sequences& all) {
 
 Sequence& add(Sequences& all, RequestId id, uint64_t arrival_ns, uint32_t prompt_tokens = 4) {
     auto made = sequence(id, prompt_tokens);
-    made->request.arrival_ns = arrival_ns;
+    request_of(*made).arrival_ns = arrival_ns;
     return all.add(std::move(made));
 }
 

@@ -37,7 +37,7 @@ struct Bench : StepNeighbours {
     Sequence& arrive(uint32_t prompt_tokens, uint32_t max_tokens, SamplingParams p = {}) {
         p.max_tokens = max_tokens;
         Sequence& s = wait(prompt_tokens, std::move(p));
-        s.request.on_output = [this](const RequestOutput& delta) {
+        request_of(s).on_output = [this](const RequestOutput& delta) {
             auto& tokens = outputs_of[delta.id];
             tokens.insert(tokens.end(), delta.tokens.begin(), delta.tokens.end());
             if (delta.finish != FinishReason::kNone) ends[delta.id] = {delta.finish, delta.stop_reason};
@@ -148,7 +148,7 @@ TEST(StepLoop, AStepThatMustBeBackIsBackWhenTheNextOneIsPlanned) {
         {"pooling",
          [](Bench& b) {
              Sequence& s = b.wait(4);
-             s.request.pooling = PoolingType::kLast;
+             request_of(s).pooling = PoolingType::kLast;
              b.pooling.add(s);
          },
          0},
@@ -280,7 +280,7 @@ TEST(StepLoop, AStepThatFailsOtherwiseEndsAllRequests) {
 TEST(StepLoop, AnIdleEngineWaitsForTheNextArrival) {
     Bench b("off");
     auto made = sequence(b.next_id++, 4);
-    made->request.arrival_ns = 1'000'000'000;
+    request_of(*made).arrival_ns = 1'000'000'000;
     Sequence& s = b.sequences.add(std::move(made));
     EXPECT_EQ(b.step().start_ns, 1'000'000'000u);
     EXPECT_EQ(s.outputs(), 1u) << "it is computed in the step that waited for it";
@@ -290,7 +290,7 @@ TEST(StepLoop, ARequestThatIsAbortedWithinAStepEndsWithIt) {
     Bench b("off");
     Sequence& s = b.arrive(4, 8);
     const RequestId id = s.id;
-    s.request.on_output = [&, record = s.request.on_output](const RequestOutput& delta) {
+    request_of(s).on_output = [&, record = request_of(s).on_output](const RequestOutput& delta) {
         record(delta);
         if (delta.finish == FinishReason::kNone) b.lifecycle.abort(id);
     };

@@ -25,7 +25,7 @@ struct Bench : StepNeighbours {
     // One that runs, whose whole prompt is in flight, and pages for a token more.
     Sequence& submitted(uint32_t prompt_tokens) {
         Sequence& s = run(prompt_tokens, 0);
-        s.request.on_output = [this](const RequestOutput& delta) { deltas.push_back(delta); };
+        request_of(s).on_output = [this](const RequestOutput& delta) { deltas.push_back(delta); };
         if (!kv.tables().grow(s.kv.table, prompt_tokens + 1)) throw std::runtime_error("too few pages");
         std::vector<Placed> step = {{&s, prompt_tokens, prompt_tokens, 1}};
         if (!passes.submit(step, {.overlaps = true})) throw std::runtime_error("it was not submitted");

@@ -18,7 +18,7 @@ struct Bench : RowNeighbours {
     explicit Bench(World w = {}) : RowNeighbours(std::move(w)) {}
     Sequence& arrived(uint64_t at_ns, uint32_t preemptions = 0) {
         auto made = sequence(next_id++, 4);
-        made->request.arrival_ns = at_ns;
+        request_of(*made).arrival_ns = at_ns;
         made->record.preemptions = preemptions;
         return wait(std::move(made));
     }

@@ -26,7 +26,7 @@ struct Bench {
     }
     Sequence& add(RequestId id, uint32_t prompt_tokens, uint64_t arrival_ns = 0) {
         auto made = sequence(id, prompt_tokens);
-        made->request.arrival_ns = arrival_ns;
+        request_of(*made).arrival_ns = arrival_ns;
         return sequences.add(std::move(made));
     }
     // A step of 10 µs from now, of so many tokens of each.

@@ -9,6 +9,7 @@
 #include "engine/loop/step_context.hpp"
 #include "engine/output/output_text.hpp"
 #include "engine/placement/placed.hpp"
+#include "engine/request.hpp"
 #include "engine/request/parameters.hpp"
 #include "engine/request/sequence.hpp"
 #include "kv/kv_cache.hpp"
@@ -83,13 +84,13 @@ Result<> BeamSearches::check(const Request& r) const {
 
 void BeamSearches::add(const std::vector<Sequence*>& slots) {
     const Sequence& first = *slots.front();
-    const SamplingParams& p = first.request.sampling;
+    const SamplingParams& p = first.request->sampling;
     Hypothesis empty{.stops = StopMatcher({}, StopMatcher::Keep::kBefore)};
     if (const OutputText* const text = first.output.text.get()) {
         empty.detokenizer = text->detokenizer;
         empty.stops = text->stops;
     }
-    BeamSearch search({p, end_tokens(p, limits_.eos), p.stop_token_ids, first.request.ends_after}, std::move(empty));
+    BeamSearch search({p, end_tokens(p, limits_.eos), p.stop_token_ids, first.request->ends_after}, std::move(empty));
     auto g = std::make_unique<BeamGroup>(BeamGroup{std::move(search), slots, {}, 0});
     g->candidates.resize(1);
     const uint32_t wanted = candidates_wanted(p);

@@ -5,6 +5,7 @@
 #include "base/refusals.hpp"
 #include "engine/impl.hpp"
 #include "engine/loop/in_flight.hpp"
+#include "engine/request.hpp"
 #include "engine/request/sequence.hpp"
 
 namespace patchbay::engine {
@@ -33,7 +34,7 @@ Result<> Engine::audit() const {
             return broken(name(id) + " has ended and is still there");
         if (waiting.contains(id) != (q.place == Place::kWaiting) ||
             running.contains(id) != (q.place == Place::kRunning) ||
-            all.pending().contains({q.request.arrival_ns, id}) != (q.place == Place::kPending))
+            all.pending().contains({q.request->arrival_ns, id}) != (q.place == Place::kPending))
             return broken(name(id) + " is in another queue than it says");
         found += q.place != Place::kHeld;
         const auto siblings = p.sequences.siblings.of(q.group);
@@ -55,7 +56,7 @@ Result<> Engine::audit() const {
             return broken(name(id) + " has " + std::to_string(q.computed) + " tokens computed and " +
                           std::to_string(q.in_flight.tokens) + " in flight, of " + std::to_string(q.tokens.size()) +
                           ", with room for " + std::to_string(shape.capacity(q.kv.table)));
-        if (q.tokens.size() < q.prompt_count || q.outputs() > q.request.sampling.max_tokens)
+        if (q.tokens.size() < q.prompt_count || q.outputs() > q.request->sampling.max_tokens)
             return broken(name(id) + " has lost or gained tokens");
     }
     if (found != waiting.size() + running.size() + all.pending().size())

@@ -1,6 +1,7 @@
 #include "engine/loop/batch_builder.hpp"
 
 #include "engine/loop/step_context.hpp"
+#include "engine/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/speculation/draft_kv.hpp"
 #include "engine/step_report.hpp"
@@ -49,7 +50,7 @@ void BatchBuilder::add(Placed& item) {
     p_.prompt_logprobs.add_rows(s, begin + item.tokens - item.rows - item.prompt_rows, item.prompt_rows, rows_);
     item.first_row = rows_.count();
     for (uint32_t j = 0; j < item.rows; ++j) // row j sees the drafts before it as accepted
-        rows_.add(p_.rows.row(s, item.confirmed - s.confirmed() + j), s.request.sampling.logits_statistics);
+        rows_.add(p_.rows.row(s, item.confirmed - s.confirmed() + j), s.request->sampling.logits_statistics);
     p_.constraints.mask({s, s.tokens, item.confirmed, 0, item.first_row, std::span(rows_.rows).last(item.rows)});
 }
 
@@ -64,7 +65,7 @@ void BatchBuilder::add(Branch& b, const Placed& item) {
         row.prompt = b.tokens.data();
         row.output = b.tokens.data() + s.prompt_count;
         row.output_count = item.confirmed - s.prompt_count + depth;
-        rows_.add(row, s.request.sampling.logits_statistics);
+        rows_.add(row, s.request->sampling.logits_statistics);
     }
     p_.constraints.mask_branch({s, b.tokens, item.confirmed, b.shared + 1, b.first_row,
                                 std::span(rows_.rows).last(b.rows())},
@@ -90,11 +91,11 @@ std::vector<execution::RowPath> BatchBuilder::paths(std::span<const Placed> step
         if (item.rows == 0) continue;
         const Sequence& s = *item.sequence;
         const auto drafts = std::span(s.tokens).subspan(item.rows > 1 ? item.confirmed : 0, item.rows - 1);
-        out.push_back({s.id, item.first_row, item.rows, false, drafts, s.request.sampling.stop_token_ids});
+        out.push_back({s.id, item.first_row, item.rows, false, drafts, s.request->sampling.stop_token_ids});
     }
     for (const Branch& b : p_.branches.all()) {
         const Sequence& s = *step[b.item].sequence;
-        out.push_back({s.id, b.first_row, b.rows(), true, b.path(), s.request.sampling.stop_token_ids});
+        out.push_back({s.id, b.first_row, b.rows(), true, b.path(), s.request->sampling.stop_token_ids});
     }
     return out;
 }

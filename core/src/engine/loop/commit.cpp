@@ -8,6 +8,7 @@
 #include "engine/loop/in_flight.hpp"
 #include "engine/loop/lifecycle.hpp"
 #include "engine/loop/step_context.hpp"
+#include "engine/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/sampling/sampler_port.hpp"
@@ -27,7 +28,7 @@ void Commit::commit(std::span<const Placed> step, const StepSamples& samples, st
         if (item.rows == 0) s.computed += item.tokens;
         else if (s.is_beam()) take_beam(item, samples);
         else fill_placeholders(step, i, samples);
-        if (s.request.pooling) pool(s);
+        if (s.request->pooling) pool(s);
         if (p_.siblings.holds(s) && s.outputs() > 0) p_.lifecycle.release_siblings(s);
         p_.drafting.free_outside_window(s);
     }
@@ -142,7 +143,7 @@ void Commit::publish(std::span<const Placed> step) {
     }
     for (auto& s : ended) {
         if (p_.aborts.has(s->group)) p_.outputs.take_back(*s);
-        if (s->request.on_output) s->request.on_output(s->output.delta);
+        if (s->request->on_output) s->request->on_output(s->output.delta);
         if (s->kv.table.held > 0) p_.drafting.linger(std::move(s));
     }
 }

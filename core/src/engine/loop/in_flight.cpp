@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "execution/sync_reasons.hpp"
 #include "kv/kv_cache.hpp"
@@ -13,7 +14,7 @@ void InFlightSteps::push(InFlightStep step) {
         Sequence& s = *item.sequence;
         s.in_flight.tokens += item.tokens;
         // What ends for its length with this token is not planned again.
-        const bool last = s.is_beam() || s.outputs() + s.in_flight.placeholders + 1 >= s.request.sampling.max_tokens ||
+        const bool last = s.is_beam() || s.outputs() + s.in_flight.placeholders + 1 >= s.request->sampling.max_tokens ||
                           s.tokens.size() + s.in_flight.placeholders + 1 >= max_model_len_;
         item.placeholders = item.rows > 0 && !last;
         s.in_flight.placeholders += item.placeholders;

@@ -11,6 +11,7 @@
 #include "engine/loop/in_flight.hpp"
 #include "engine/loop/step_context.hpp"
 #include "engine/loop/step_failure.hpp"
+#include "engine/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/sampling/row_constraint.hpp"
@@ -78,7 +79,7 @@ void Lifecycle::end_one(Sequence& s, const Ending& ending) {
     finish(s, ending);
     s.output.delta.time_ns = p_.clock.now_ns();
     const std::unique_ptr<Sequence> owned = p_.sequences.remove(s.id);
-    if (s.request.on_output) s.request.on_output(s.output.delta);
+    if (s.request->on_output) s.request->on_output(s.output.delta);
 }
 
 void Lifecycle::fail_all(const Failure& of_step) {
@@ -96,7 +97,7 @@ void Lifecycle::fail_all(const Failure& of_step) {
     released_.clear();
     p_.in_flight.clear();
     for (const auto& s : ended)
-        if (s->request.on_output) s->request.on_output(s->output.delta);
+        if (s->request->on_output) s->request->on_output(s->output.delta);
 }
 
 }  // namespace patchbay::engine

@@ -8,6 +8,7 @@
 #include "engine/placement/pressure.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/sampling/structured_output.hpp"
+#include "execution/pass_stats.hpp"
 #include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {

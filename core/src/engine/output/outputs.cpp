@@ -7,6 +7,7 @@
 #include "engine/loop/step_context.hpp"
 #include "engine/output/output_text.hpp"
 #include "engine/output/repetition.hpp"
+#include "engine/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/sampling/step_samples.hpp"
 #include "text/tokenizer.hpp"
@@ -17,7 +18,7 @@ namespace {
 // Of a sequence's output, which continues the text of its prompt.
 std::unique_ptr<OutputText> empty_text(std::shared_ptr<const text::Tokenizer> tokenizer, const Sequence& s) {
     using Keep = StopMatcher::Keep;
-    const SamplingParams& p = s.request.sampling;
+    const SamplingParams& p = s.request->sampling;
     const auto prompt = std::span(s.tokens).first(s.prompt_count);
     const Keep keep = p.include_stop_str_in_output ? Keep::kIncluding : Keep::kBefore;
     const auto special = p.skip_special_tokens ? text::SpecialTokens::kLeftOut : text::SpecialTokens::kKept;
@@ -36,7 +37,7 @@ void clear(RequestOutput& delta) {
 }
 
 void add_statistics(Sequence& s, size_t row, const StepSamples& samples) {
-    if (!s.request.sampling.logits_statistics || row >= samples.statistics.size()) return;
+    if (!s.request->sampling.logits_statistics || row >= samples.statistics.size()) return;
     OutputSums& sums = s.output.sums;
     sums.logits.entropy += samples.statistics[row].entropy;
     sums.logits.max_logit += samples.statistics[row].max_logit;
@@ -64,7 +65,7 @@ bool Outputs::is_end(const SamplingParams& p, TokenId token) const {
 
 std::optional<Ending> Outputs::append(Sequence& s, TokenId token, size_t row, const StepSamples& samples,
                                       bool must_end) {
-    const SamplingParams& p = s.request.sampling;
+    const SamplingParams& p = s.request->sampling;
     OutputState& out = s.output;
     s.tokens.push_back(token);
     out.delta.tokens.push_back(token);
@@ -87,7 +88,7 @@ std::optional<Ending> Outputs::append(Sequence& s, TokenId token, size_t row, co
     if (ends && is_stop) out.delta.stop_token = token;
     if (ends) return Ending{FinishReason::kStop, is_stop ? std::to_string(token) : ""};
     if (must_end) return Ending{FinishReason::kStop, ""}; // min_tokens or not
-    if (s.request.ends_after > 0 && made >= s.request.ends_after) return Ending{FinishReason::kStop, ""};
+    if (s.request->ends_after > 0 && made >= s.request->ends_after) return Ending{FinishReason::kStop, ""};
     if (made >= p.max_tokens || s.tokens.size() >= max_model_len_) return Ending{FinishReason::kLength, ""};
     if (may_stop && repeats(std::span(s.tokens).last(made), p.repetition_detection))
         return Ending{FinishReason::kRepetition, "repetition_detected"};
@@ -119,7 +120,7 @@ void Outputs::close(Sequence& s) const {
 }
 
 void Outputs::take_back(Sequence& s) const {
-    const SamplingParams& p = s.request.sampling;
+    const SamplingParams& p = s.request->sampling;
     OutputState& out = s.output;
     // The others stay: a draft model may compute them yet.
     const size_t published = s.outputs() - out.delta.tokens.size();
@@ -138,7 +139,7 @@ void Outputs::take_back(Sequence& s) const {
 }
 
 void Outputs::hand_out(Sequence& s) const {
-    if (s.request.on_output) s.request.on_output(s.output.delta);
+    if (s.request->on_output) s.request->on_output(s.output.delta);
     clear(s.output.delta);
     s.output.published = s.output.sums;
 }

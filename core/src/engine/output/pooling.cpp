@@ -3,21 +3,22 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/request.hpp"
 #include "engine/request/sequence.hpp"
 
 namespace patchbay::engine {
 
 void Pooling::add(Sequence& s) {
     records_.add(s.id);
-    if (s.request.pooling == PoolingType::kMean) s.kv.reads_prefixes = false;
+    if (s.request->pooling == PoolingType::kMean) s.kv.reads_prefixes = false;
 }
 
 void Pooling::erase(const Sequence& s) { records_.erase(s.id); }
 
 void Pooling::want(const Sequence& s, uint32_t begin, uint32_t count, runner::Batch& batch) {
-    if (!s.request.pooling) return;
+    if (!s.request->pooling) return;
     const uint32_t first = batch.tokens(), end = begin + count;
-    if (*s.request.pooling == PoolingType::kLast) {
+    if (*s.request->pooling == PoolingType::kLast) {
         if (end < s.prompt_count) return;
         begin = end - 1;
     }
@@ -42,9 +43,9 @@ void Pooling::take(std::span<const float> hidden) {
 }
 
 std::optional<Ending> Pooling::finish(Sequence& s) const {
-    if (!s.request.pooling || s.computed < s.prompt_count) return std::nullopt;
+    if (!s.request->pooling || s.computed < s.prompt_count) return std::nullopt;
     const Record* const r = records_.find(s.id);
-    const uint32_t expected = *s.request.pooling == PoolingType::kLast ? 1 : s.prompt_count;
+    const uint32_t expected = *s.request->pooling == PoolingType::kLast ? 1 : s.prompt_count;
     const uint32_t got = r && !r->sum.empty() ? r->tokens : 0; // none of a model that was exchanged for another
     if (got != expected)
         return Ending{FinishReason::kError,

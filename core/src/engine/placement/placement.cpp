@@ -8,6 +8,7 @@
 #include "engine/loop/step_context.hpp"
 #include "engine/placement/preemption.hpp"
 #include "engine/placement/pressure.hpp"
+#include "engine/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/scheduling/admission.hpp"
@@ -62,7 +63,7 @@ void Placement::place(Sequence& s, uint32_t tokens) {
     if (s.has_siblings()) p_.kv.tables().copy_on_write(s.kv.table, begin);
     const uint32_t end = begin + n;
     p_.kv.prefixes().cache_full_blocks(s.kv.table, {s.tokens.data(), std::min(end, s.confirmed())});
-    const uint32_t rows = end >= known && !s.request.pooling ? end - known + 1 : 0;
+    const uint32_t rows = end >= known && !s.request->pooling ? end - known + 1 : 0;
     placed_.push_back({&s, n, known, rows, p_.prompt_logprobs.rows(s, begin, end)});
     prompt_rows_left_ -= placed_.back().prompt_rows;
     // A prompt's last token is prefill.

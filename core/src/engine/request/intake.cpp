@@ -5,6 +5,7 @@
 #include "base/refusals.hpp"
 #include "config/engine_config.hpp"
 #include "engine/groups/best_of.hpp"
+#include "engine/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/sampling/sampler_port.hpp"
 #include "engine/scheduling/admission.hpp"
@@ -108,11 +109,11 @@ Result<RequestId> Intake::add(Request request) {
         request.on_output = best_of(sampling.n, count, std::move(request.on_output));
     }
     if (request.arrival_ns == 0) request.arrival_ns = now;
-    Sequence& s = p_.sequences.add(make(std::move(request), 0));
+    Sequence& s = p_.sequences.add(make(std::make_shared<const Request>(std::move(request)), 0));
     p_.token_rules.add(s, std::move(checked.rules));
     if (p_.token_rules.applies(s)) s.sampling.history_reason = execution::sync_reason::kHistory;
-    if (s.request.sampling.prompt_logprobs) p_.prompt_logprobs.add(s, checked.prompt_params);
-    if (s.request.pooling) p_.pooling.add(s);
+    if (s.request->sampling.prompt_logprobs) p_.prompt_logprobs.add(s, checked.prompt_params);
+    if (s.request->pooling) p_.pooling.add(s);
     if (checked.grammar) p_.structured_output.add(s, std::move(checked.grammar));
     if (s.has_siblings() || s.is_beam()) add_siblings(s); // a search of one beam is a group of one
     return s.id;
@@ -120,7 +121,7 @@ Result<RequestId> Intake::add(Request request) {
 
 void Intake::add_siblings(Sequence& first) {
     std::vector<Sequence*> all = {&first};
-    const uint32_t count = sequences_of(first.request.sampling);
+    const uint32_t count = sequences_of(first.request->sampling);
     for (uint32_t i = 1; i < count; ++i) {
         auto made = make(first.request, i);
         made->group = made->output.delta.id = first.id;
@@ -134,15 +135,15 @@ void Intake::add_siblings(Sequence& first) {
     else p_.siblings.hold(first);
 }
 
-std::unique_ptr<Sequence> Intake::make(Request request, uint32_t index) {
+std::unique_ptr<Sequence> Intake::make(std::shared_ptr<const Request> request, uint32_t index) {
     auto sequence = std::make_unique<Sequence>(next_id_++, std::move(request));
     Sequence& s = *sequence;
-    const SamplingParams& sampling = s.request.sampling;
+    const SamplingParams& sampling = s.request->sampling;
     s.index = index;
-    s.tokens = s.request.prompt;
+    s.tokens = s.request->prompt;
     s.prompt_count = static_cast<uint32_t>(s.tokens.size());
-    std::string salt = s.request.cache_salt;
-    if (s.request.cache_per_tenant) salt = "tenant " + std::to_string(s.request.tenant) + ": " + salt;
+    std::string salt = s.request->cache_salt;
+    if (s.request->cache_per_tenant) salt = "tenant " + std::to_string(s.request->tenant) + ": " + salt;
     if (!salt.empty()) s.kv.salt = kv::root_key(salt);
     s.kv.reads_prefixes = !sampling.skip_reading_prefix_cache;
     for (const auto& [token, bias] : sampling.logit_bias) s.sampling.bias.push_back({token, bias});

@@ -57,7 +57,7 @@ class Intake {
     Result<> check_pooling(Request&) const;
     Result<> check_room(const Request&, uint64_t now_ns) const;
     Result<Checked> check(Request&, uint64_t now_ns);
-    std::unique_ptr<Sequence> make(Request, uint32_t index);
+    std::unique_ptr<Sequence> make(std::shared_ptr<const Request>, uint32_t index);
     void add_siblings(Sequence& first);
     bool model_computes() const { return p_.executor.tokens() == execution::TokenSource::kModel; }
 

@@ -2,18 +2,26 @@
 // for (grammars, drafts, beams, logprobs of the prompt) is kept by the part that does it, by the sequence's id.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/output/output_state.hpp"
-#include "engine/request.hpp"
+#include "engine/request/ids.hpp"
 #include "kv/block_table.hpp"
-#include "kv/cached_prefix.hpp"
 #include "patchbay/abi/sampler.h"
-#include "patchbay/abi/scheduler.h"
+
+struct pb_sequence;
+
+namespace patchbay::kv {
+struct CachedPrefix;
+}  // namespace patchbay::kv
 
 namespace patchbay::engine {
+
+struct Request;
 
 // Pending: its arrival is still to come. Held: until the first output of its request has computed the prompt, or until
 // the first beam of its search is admitted.
@@ -55,7 +63,7 @@ struct Sequence {
     RequestId id = 0;            // of this sequence; that of a request is its first one's
     RequestId group = 0;         // of the request
     uint32_t index = 0;          // of those of its request
-    Request request;
+    std::shared_ptr<const Request> request; // of all sequences of a request the same
     Place place = Place::kPending;
     QueueTicket ticket = 0;
     bool announced = false;      // to the scheduler
@@ -73,10 +81,10 @@ struct Sequence {
     OutputState output;
     SequenceRecord record;
 
-    Sequence(RequestId i, Request r) : id(i), group(i), request(std::move(r)) {}
+    Sequence(RequestId i, std::shared_ptr<const Request> r) : id(i), group(i), request(std::move(r)) {}
 
-    bool is_beam() const { return request.sampling.beam_width > 0; }
-    bool has_siblings() const { return sequences_of(request.sampling) > 1; }
+    bool is_beam() const;
+    bool has_siblings() const;
     uint32_t confirmed() const { return static_cast<uint32_t>(tokens.size()) - drafts; } // prompt and output
     uint32_t outputs() const { return confirmed() - prompt_count; }
     uint32_t remaining() const {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/request.hpp"
 #include "engine/request/sequence.hpp"
+#include "kv/cached_prefix.hpp"
 
 namespace patchbay::engine {
 
@@ -11,7 +13,7 @@ Sequences::~Sequences() = default;
 
 Sequence& Sequences::add(std::unique_ptr<Sequence> owned) {
     Sequence& s = *owned;
-    if (s.place == Place::kPending) pending_.emplace(s.request.arrival_ns, s.id);
+    if (s.place == Place::kPending) pending_.emplace(s.request->arrival_ns, s.id);
     all_.emplace(s.id, std::move(owned));
     return s;
 }
@@ -63,7 +65,7 @@ void Sequences::run(Sequence& s) {
 }
 
 void Sequences::leave(Sequence& s) {
-    if (s.place == Place::kPending) pending_.erase({s.request.arrival_ns, s.id});
+    if (s.place == Place::kPending) pending_.erase({s.request->arrival_ns, s.id});
     if (s.place == Place::kRunning) running_.erase(std::ranges::find(running_, &s));
     if (s.place == Place::kWaiting) {
         waiting_.erase(s.ticket);

@@ -5,6 +5,7 @@
 #include "config/engine_config.hpp"
 #include "config/step_limits.hpp"
 #include "engine/placement/placed.hpp"
+#include "engine/request.hpp"
 #include "engine/request/sequence.hpp"
 
 namespace patchbay::engine {
@@ -65,9 +66,9 @@ void PromptLogprobs::take(const Placed& item, const StepSamples& samples) {
     Record& r = *records_.find(s.id);
     for (uint32_t i = 0; i < item.prompt_rows; ++i)
         s.output.delta.prompt_logprobs.push_back(
-            samples.logprobs_of(item.first_row - item.prompt_rows + i, *s.request.sampling.prompt_logprobs));
+            samples.logprobs_of(item.first_row - item.prompt_rows + i, *s.request->sampling.prompt_logprobs));
     r.noted += item.prompt_rows;
-    if (r.noted >= s.prompt_count) s.kv.reads_prefixes = !s.request.sampling.skip_reading_prefix_cache;
+    if (r.noted >= s.prompt_count) s.kv.reads_prefixes = !s.request->sampling.skip_reading_prefix_cache;
 }
 
 }  // namespace patchbay::engine

@@ -5,6 +5,7 @@
 #include "base/clock.hpp"
 #include "engine/loop/step_context.hpp"
 #include "engine/output/output_text.hpp"
+#include "engine/request.hpp"
 #include "engine/request/sampling_params.hpp"
 #include "engine/request/sequence.hpp"
 #include "execution/sync_reasons.hpp"
@@ -39,7 +40,7 @@ Result<std::shared_ptr<grammar::Grammar>> StructuredOutput::compile(const gramma
 }
 
 void StructuredOutput::add(Sequence& s, std::shared_ptr<grammar::Grammar> g) {
-    const SamplingParams& p = s.request.sampling;
+    const SamplingParams& p = s.request->sampling;
     Record r;
     if (!p.ignore_eos) r.end_tokens = eos_;
     for (const TokenId t : p.stop_token_ids) { // those that stand for text belong to the text
@@ -47,9 +48,9 @@ void StructuredOutput::add(Sequence& s, std::shared_ptr<grammar::Grammar> g) {
         const bool has_text = known && !g->vocabulary().bytes(t, grammar::Vocabulary::Place::kLater).empty();
         if (known && !has_text && !contains(r.end_tokens, t)) r.end_tokens.push_back(t);
     }
-    using Place = grammar::Vocabulary::Place;
+    using From = grammar::Vocabulary::Place;
     const bool continues = s.output.text && s.output.text->detokenizer.continues_text();
-    r.matcher = std::make_unique<grammar::Matcher>(std::move(g), continues ? Place::kLater : Place::kFirst);
+    r.matcher = std::make_unique<grammar::Matcher>(std::move(g), continues ? From::kLater : From::kFirst);
     records_.add(s.id, std::move(r));
     s.sampling.history_reason = execution::sync_reason::kStructuredOutput;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/refusals.hpp"
+#include "engine/request.hpp"
 #include "engine/request/sampling_params.hpp"
 #include "engine/request/sequence.hpp"
 #include "text/tokenizer.hpp"
@@ -112,7 +113,7 @@ const uint32_t* TokenRules::mask(const Sequence& s, uint32_t made) const {
     const auto* const r = records_.find(s.id);
     if (!r) return nullptr;
     const Rules& rules = **r;
-    const bool may_stop = made >= s.request.sampling.min_tokens || rules.before_stop.empty();
+    const bool may_stop = made >= s.request->sampling.min_tokens || rules.before_stop.empty();
     const MaskWords& mask = may_stop ? rules.allowed : rules.before_stop;
     return mask.empty() ? nullptr : mask.data();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/refusals.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/sampling/sample_rows.hpp"

@@ -13,6 +13,10 @@
 #include "execution/draft_passes.hpp"
 #include "execution/executor.hpp"
 
+namespace patchbay {
+class Clock;
+}
+
 namespace patchbay::kv {
 class KvCache;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/refusals.hpp"
+#include "engine/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/sampling/sample_rows.hpp"
 #include "engine/speculation/verification.hpp"
@@ -134,7 +135,7 @@ void DraftSampling::make_up(std::span<const DraftSpans::Span> spans, pb_runner_b
         const Sequence& s = *span.sequence;
         const uint64_t position = s.tokens.size();
         const TokenId right =
-            execution::synthetic_token(s.sampling.seed, position, vocab, p_.eos, s.request.sampling.stop_token_ids);
+            execution::synthetic_token(s.sampling.seed, position, vocab, p_.eos, s.request->sampling.stop_token_ids);
         const bool accepted = uniform(draw(s.sampling.seed, position, Stream::kDraft, 0)[0]) < p_.form.acceptance;
         b.tokens[*span.asked] = accepted ? right : static_cast<TokenId>((static_cast<uint32_t>(right) + 1) % vocab);
         if (float* probs = host::probs_of(b, *span.asked, vocab)) {

@@ -5,6 +5,7 @@
 #include "config/engine_config.hpp"
 #include "engine/loop/aborts.hpp"
 #include "engine/loop/step_context.hpp"
+#include "engine/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/request/sequences.hpp"
 #include "engine/speculation/draft_model.hpp"
@@ -39,7 +40,7 @@ std::vector<DraftRow> DraftSelection::select() {
         if (s->is_beam()) continue; // a draft continues one beam, and each step takes up others
         if (!generates(*s) || s->drafts > 0) continue; // drafts that were not verified in this step still stand
         if (s->sampling.samples_by_surprisal()) continue;
-        const uint32_t left = s->request.sampling.max_tokens - s->outputs(); // at least 1, made by the step itself
+        const uint32_t left = s->request->sampling.max_tokens - s->outputs(); // at least 1, made by the step itself
         const uint32_t room = p_.max_model_len - s->confirmed();
         uint32_t count = std::min({length, left - 1, room > 0 ? room - 1 : 0});
         if (count > 0 && p_.draft_model) count = p_.draft_model->make_room(*s, count, running.size());

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/refusals.hpp"
 #include "config/engine_config.hpp"
 #include "engine/swap/candidate.hpp"
 #include "engine/swap/model_swaps.hpp"

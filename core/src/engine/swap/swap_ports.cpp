@@ -3,6 +3,7 @@
 #include "base/refusals.hpp"
 #include "config/engine_config.hpp"
 #include "engine/loop/step_context.hpp"
+#include "engine/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/speculation/draft_model_offer.hpp"
@@ -31,7 +32,7 @@ Result<> SamplerSwaps::fits(host::Component& c) const {
 
 Result<> SamplerSwaps::serves() {
     for (const auto& [id, s] : p_.sequences.all()) {
-        PB_CHECK(port_.serves(s->request.sampling));
+        PB_CHECK(port_.serves(s->request->sampling));
         PB_CHECK(port_.accepts(s->sampling.params));
         if (const pb_sampling_params* const of_prompt = p_.prompt_logprobs.params_of(*s))
             PB_CHECK(port_.accepts(*of_prompt));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/placement/placed.hpp"
+#include "engine/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/request/sequences.hpp"
 #include "engine/step_report.hpp"
@@ -38,7 +39,7 @@ void StepTrace::on_placed(const std::vector<Placed>& placed) {
     for (const Placed& p : placed) {
         const Sequence& s = *p.sequence;
         const bool decodes = s.outputs() + s.in_flight.placeholders > 0 && p.rows >= p.tokens; // else it recomputes
-        items_.push_back({s.id, s.group, p.tokens, s.record.cached_tokens, s.record.preemptions, s.request.arrival_ns,
+        items_.push_back({s.id, s.group, p.tokens, s.record.cached_tokens, s.record.preemptions, s.request->arrival_ns,
                           decodes});
     }
 }

@@ -1,0 +1,9 @@
+#pragma once
+#include <map>
+#include <string>
+
+namespace patchbay::host {
+
+using Settings = std::map<std::string, std::string>; // of a component, by the names of its parameters
+
+}  // namespace patchbay::host
