@@ -208,7 +208,7 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
     const int failed = posix_spawn(&child, program.c_str(), &actions, &attributes, arguments.get(), environment.get());
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
-    if (failed) return fail("cannot start " + program.string() + ": " + std::strerror(failed));
+    if (failed) return fail(code_of_open(failed), "cannot start " + program.string() + ": " + std::strerror(failed));
     verdict.theirs.reset();
     end.theirs.reset();
     return report_of(wait_for(child, verdict.ours, end.ours, timeout_s), library);

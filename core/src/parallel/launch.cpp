@@ -150,7 +150,9 @@ Result<std::vector<Member>> start_local(const std::filesystem::path& program, ui
         const int failed = posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.get(),
                                        environment.get());
         posix_spawn_file_actions_destroy(&actions);
-        if (failed) return give_up(fail("cannot start " + program.string() + ": " + std::strerror(failed)));
+        if (failed)
+            return give_up(
+                fail(code_of_open(failed), "cannot start " + program.string() + ": " + std::strerror(failed)));
         out.push_back({std::move(ours), rank, child});
     }
     return out;

@@ -97,7 +97,7 @@ Result<> ModelRunner::Builder::open() {
         return unsupported(model.label() + " is a head of another model and says nothing by itself "
                            "(name that one, and this in proposer:)");
     if (settings_.ranks && (!device.ops.all_reduce || !device.ops.all_gather))
-        return fail("device '" + device.name + "' connected the ranks, but has no all_reduce or no all_gather");
+        return unsupported("device '" + device.name + "' connected the ranks, but has no all_reduce or no all_gather");
     return device.check_needs(model.component());
 }
 

@@ -92,7 +92,7 @@ Result<std::string> read(const fs::path& file) {
     std::ifstream in(file, std::ios::binary);
     std::stringstream text;
     text << in.rdbuf();
-    if (!in) return fail("cannot read " + file.string());
+    if (!in) return fail(code_of_open(errno), "cannot read " + file.string());
     return text.str();
 }
 

@@ -2,6 +2,7 @@
 
 #include <exception>
 
+#include "base/refusals.hpp"
 #include "host/private_copy.hpp"
 
 namespace patchbay::conformance {
@@ -122,7 +123,7 @@ std::optional<host::Manifest> run_all(const std::filesystem::path& path,
     }
     if (only && manifest.components.empty())
         run.check("", "component.found", [&]() -> Outcome {
-            return fail("it holds no " + only->kind + " '" + only->name + "'");
+            return not_found("it holds no " + only->kind + " '" + only->name + "'");
         });
     if (run.failed()) return std::nullopt;
     return manifest;

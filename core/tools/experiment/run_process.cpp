@@ -13,6 +13,7 @@
 
 #include "base/child_process.hpp"
 #include "base/printable.hpp"
+#include "base/refusals.hpp"
 
 namespace patchbay::experiment {
 namespace {
@@ -57,7 +58,7 @@ Result<std::unique_ptr<RunProcess>> RunProcess::start(const std::filesystem::pat
     const int failed = posix_spawn(&child, program.c_str(), &actions, &attributes, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
-    if (failed) return fail("cannot start " + name + ": " + std::strerror(failed));
+    if (failed) return fail(code_of_open(failed), "cannot start " + name + ": " + std::strerror(failed));
     std::unique_ptr<RunProcess> run(new RunProcess(child, ours.release(), words.release(), listener));
     (void)write_all(run->fd_, frame_of(Word::kJob, job)); // of one that has ended already read() says why
     return run;

@@ -138,7 +138,7 @@ Result<RunSwaps> RunSwaps::prepare(engine::Engine& engine, const std::vector<Swa
         run.swaps_.push_back(engine.control().swaps().prepare_together(requests));
         for (const auto& swap : run.swaps_.back())
             if (const auto r = swap->record(); r.settled() && r.phase != engine::kTogether)
-                return fail(tasks[first].timed.origin.text() + ": " + r.text());
+                return fail(r.code, tasks[first].timed.origin.text() + ": " + r.text());
     }
     run.tasks_ = tasks;
     for (const auto& group : run.swaps_)

@@ -59,7 +59,8 @@ Result<std::string> body_of(const Source& source, const std::string& method, con
     if (answer.status < kRefused || answer.status == kConflict) return std::move(answer.body);
     const auto json = serve::parse_body(answer.body);
     const std::string reason = json ? field_text(*json, "/error/message") : "";
-    return fail(reason.empty() ? source.address.text() + path + ": HTTP " + std::to_string(answer.status) : reason);
+    if (reason.empty()) return fail(source.address.text() + path + ": HTTP " + std::to_string(answer.status));
+    return fail(status_code_of(field_text(*json, "/error/code")), reason);
 }
 
 Result<Json> json_of(const Source& source, const std::string& method, const std::string& path, const std::string& body,

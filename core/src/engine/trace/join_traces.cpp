@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/output_file.hpp"
+#include "base/refusals.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -16,7 +17,7 @@ template <class Take>
 Result<> each_object(const std::vector<std::filesystem::path>& parts, const Take& take) {
     for (const auto& part : parts) {
         std::ifstream in(part, std::ios::binary);
-        if (!in) return fail("cannot read " + part.string() + ": " + std::strerror(errno));
+        if (!in) return fail(code_of_open(errno), "cannot read " + part.string() + ": " + std::strerror(errno));
         for (std::string line; std::getline(in, line);) {
             if (line.ends_with(',')) line.pop_back();
             if (line.starts_with('{') && nlohmann::json::accept(line)) take(line);
