@@ -31,7 +31,7 @@ for folder in "$source"/templates/*/; do
             expect "$name.so: ok" env CC=clang CXX=clang++ patchbay plugin build "$name/$name.$language" -o by_clang
         fi
         # by CMake, which runs the same test
-        quietly cmake -G Ninja -S "$name" -B "$name/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release
+        quietly cmake -G Ninja -S "$name" -B "$name/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Debug
         quietly cmake --build "$name/build"
         expect "0 tests failed out of 2" ctest --test-dir "$name/build"
         [ ! -f "$name/experiment.yaml" ] || (cd "$name" &&

@@ -107,7 +107,7 @@ TEST(BestOf, WhatIsOfThePromptGoesWithTheBest) {
 
 TEST(BestOf, WithoutACallbackNothingHappens) {
     const auto take = best_of(1, 1, nullptr);
-    take(last(0, -1));
+    EXPECT_NO_THROW(take(last(0, -1)));
 }
 
 }  // namespace
