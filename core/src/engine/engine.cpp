@@ -13,12 +13,6 @@
 
 namespace patchbay::engine {
 
-std::string_view name_of(Phase phase) {
-    static constexpr std::string_view kNames[kPhaseCount] = {"admit", "plan",   "apply",  "build",
-                                                             "run",   "sample", "commit", "publish"};
-    return kNames[static_cast<size_t>(phase)];
-}
-
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 

@@ -9,7 +9,7 @@
 #include "base/result.hpp"
 #include "config/engine_config.hpp"
 #include "engine/facts.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/stepping.hpp"
 #include "engine/view.hpp"
 #include "runner/model_work.hpp"

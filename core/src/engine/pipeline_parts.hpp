@@ -6,7 +6,6 @@
 
 #include "engine/engine.hpp"
 #include "engine/loop/in_flight.hpp"
-#include "engine/loop/kv_event_feed.hpp"
 #include "engine/loop/page_copies.hpp"
 #include "engine/loop/step_context.hpp"
 #include "engine/loop/step_loop.hpp"
@@ -22,6 +21,7 @@
 #include "engine/swap/model_swaps.hpp"
 #include "engine/swap/swap_ports.hpp"
 #include "engine/swap/swaps.hpp"
+#include "engine/trace/kv_event_feed.hpp"
 #include "engine/trace/step_files.hpp"
 #include "kv/kv_cache.hpp"
 

@@ -3,7 +3,7 @@
 #pragma once
 #include "base/clock.hpp"
 #include "base/result.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/step_report.hpp"
 
 namespace patchbay::engine {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/loop/step_observer.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "execution/local_executor.hpp"
 #include "host/registry.hpp"
 #include "text/tokenizer.hpp"

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/result.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 
 namespace patchbay::serve {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "serve/fields.hpp"
 #include "serve/served_model.hpp"
 

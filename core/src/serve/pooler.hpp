@@ -7,7 +7,7 @@
 
 #include "base/result.hpp"
 #include "config/engine_config.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 
 namespace patchbay::serve {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "serve/generation_request.hpp"
 
 namespace patchbay::serve {

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "metrics/catalogue.hpp"
 
 namespace patchbay::serve {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/step_report.hpp"
 #include "metrics/labels.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 
 namespace patchbay::service {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "service/stream.hpp"
 
 namespace patchbay::service {

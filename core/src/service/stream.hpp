@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/result.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 
 namespace patchbay::service {
 

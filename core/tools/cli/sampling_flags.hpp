@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "text/tokenizer.hpp"
 
 namespace patchbay::cli {

@@ -5,7 +5,7 @@
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/step_report.hpp"
 #include "engine/stepping.hpp"
 #include "experiment/record.hpp"

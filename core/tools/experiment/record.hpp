@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/step_report.hpp"
 
 namespace patchbay::experiment {

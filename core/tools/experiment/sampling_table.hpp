@@ -1,7 +1,7 @@
 // The keys of `sampling` in an experiment: a request's parameters by their names. Used by spec_load.
 #pragma once
 #include "config/table.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 
 namespace patchbay::experiment {
 

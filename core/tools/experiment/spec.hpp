@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "config/document.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "experiment/traces/trace.hpp"
 
 namespace patchbay::experiment {

@@ -10,7 +10,7 @@
 
 #include "config/document.hpp"
 #include "config/engine_config.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 
 namespace patchbay::scenario {
 

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "engine/kv_events.hpp"
+#include "engine/trace/kv_event_file.hpp"
 #include "engine/placement/pressure.hpp"
 #include "unit/engine/engine_fixture.hpp"
 #include "unit/engine/temporary_folder.hpp"

@@ -1,5 +1,5 @@
 // What a listener hears of the prefix cache.
-#include "engine/loop/kv_event_feed.hpp"
+#include "engine/trace/kv_event_feed.hpp"
 
 #include <gmock/gmock.h>
 

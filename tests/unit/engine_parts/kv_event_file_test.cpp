@@ -1,5 +1,5 @@
 // Lines of KV events, by what vLLM calls them.
-#include "engine/kv_events.hpp"
+#include "engine/trace/kv_event_file.hpp"
 
 #include <gmock/gmock.h>
 

@@ -9,8 +9,8 @@
 #include "engine/loop/step_context.hpp"
 #include "engine/output/output_text.hpp"
 #include "engine/placement/placed.hpp"
-#include "engine/request.hpp"
 #include "engine/request/parameters.hpp"
+#include "engine/request/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "kv/kv_cache.hpp"
 

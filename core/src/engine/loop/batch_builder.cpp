@@ -1,7 +1,7 @@
 #include "engine/loop/batch_builder.hpp"
 
 #include "engine/loop/step_context.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/speculation/draft_kv.hpp"
 #include "engine/step_report.hpp"

@@ -8,7 +8,7 @@
 #include "engine/loop/in_flight.hpp"
 #include "engine/loop/lifecycle.hpp"
 #include "engine/loop/step_context.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/sampling/sampler_port.hpp"

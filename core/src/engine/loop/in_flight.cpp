@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "execution/sync_reasons.hpp"
 #include "kv/kv_cache.hpp"

@@ -7,7 +7,7 @@
 #include "engine/loop/step_context.hpp"
 #include "engine/output/output_text.hpp"
 #include "engine/output/repetition.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/sampling/step_samples.hpp"
 #include "text/tokenizer.hpp"

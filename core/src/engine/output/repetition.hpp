@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 
 namespace patchbay::engine {
 

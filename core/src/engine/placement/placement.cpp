@@ -8,7 +8,7 @@
 #include "engine/loop/step_context.hpp"
 #include "engine/placement/preemption.hpp"
 #include "engine/placement/pressure.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/scheduling/admission.hpp"

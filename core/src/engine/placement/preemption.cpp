@@ -12,11 +12,6 @@
 
 namespace patchbay::engine {
 
-std::string_view name_of(SwapFallback reason) {
-    static constexpr std::string_view kNames[kSwapFallbacks] = {"full", "slower", "unmeasured"};
-    return kNames[static_cast<size_t>(reason)];
-}
-
 void Preemption::preempt(Sequence& s, pb_preemption how) {
     if (s.is_beam()) {
         if (Sequence* first = p_.beams.preempt(s)) p_.admission.put_first(*first);

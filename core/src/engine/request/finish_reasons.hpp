@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <iterator>
 
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "patchbay/abi/scheduler.h"
 
 namespace patchbay::engine {

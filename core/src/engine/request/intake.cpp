@@ -5,7 +5,7 @@
 #include "base/refusals.hpp"
 #include "config/engine_config.hpp"
 #include "engine/groups/best_of.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/sampling/sampler_port.hpp"
 #include "engine/scheduling/admission.hpp"

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "patchbay/abi/sampler.h"
 
 namespace patchbay::engine {

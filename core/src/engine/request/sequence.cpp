@@ -1,6 +1,6 @@
 #include "engine/request/sequence.hpp"
 
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "kv/cached_prefix.hpp"
 #include "patchbay/abi/scheduler.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "kv/cached_prefix.hpp"
 

@@ -1,7 +1,7 @@
 // What a request's sampling parameters may be, but for what depends on other parts of the engine.
 #pragma once
 #include "base/result.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "patchbay/abi/sampler.h"
 
 namespace patchbay::engine {

@@ -5,7 +5,7 @@
 #include "config/engine_config.hpp"
 #include "config/step_limits.hpp"
 #include "engine/placement/placed.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/request/sequence.hpp"
 
 namespace patchbay::engine {

@@ -5,7 +5,7 @@
 #include "base/clock.hpp"
 #include "engine/loop/step_context.hpp"
 #include "engine/output/output_text.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/request/sampling_params.hpp"
 #include "engine/request/sequence.hpp"
 #include "execution/sync_reasons.hpp"

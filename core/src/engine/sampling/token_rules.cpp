@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/refusals.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/request/sampling_params.hpp"
 #include "engine/request/sequence.hpp"
 #include "text/tokenizer.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/refusals.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/sampling/sample_rows.hpp"
 #include "engine/speculation/verification.hpp"

@@ -5,7 +5,7 @@
 #include "config/engine_config.hpp"
 #include "engine/loop/aborts.hpp"
 #include "engine/loop/step_context.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/request/sequences.hpp"
 #include "engine/speculation/draft_model.hpp"

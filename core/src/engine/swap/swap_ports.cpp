@@ -3,7 +3,7 @@
 #include "base/refusals.hpp"
 #include "config/engine_config.hpp"
 #include "engine/loop/step_context.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/sampling/prompt_logprobs.hpp"
 #include "engine/speculation/draft_model_offer.hpp"

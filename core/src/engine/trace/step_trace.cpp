@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/placement/placed.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "engine/request/sequences.hpp"
 #include "engine/step_report.hpp"

@@ -5,7 +5,7 @@
 #include "base/refusals.hpp"
 #include "engine/impl.hpp"
 #include "engine/loop/in_flight.hpp"
-#include "engine/request.hpp"
+#include "engine/request/request.hpp"
 #include "engine/request/sequence.hpp"
 
 namespace patchbay::engine {

@@ -1,4 +1,4 @@
-#include "engine/kv_events.hpp"
+#include "engine/trace/kv_event_file.hpp"
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
