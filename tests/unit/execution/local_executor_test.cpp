@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "execution/pass_stats.hpp"
 #include "unit/execution/played_step.hpp"
 
 namespace patchbay::execution::testing::local_executor_test {

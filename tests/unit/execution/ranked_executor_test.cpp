@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "execution/local_executor.hpp"
+#include "execution/pass_stats.hpp"
 #include "unit/execution/other_rank.hpp"
 #include "unit/execution/played_step.hpp"
 
