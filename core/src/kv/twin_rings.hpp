@@ -1,6 +1,7 @@
 // Rings of equal blocks: each block is in one ring, alone at first. Used by BlockIdentities. Every operation is O(1),
 // but for those that say otherwise.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -9,6 +9,7 @@
 
 #include "config/engine_config.hpp"
 #include "engine/scheduling/step_plan.hpp"
+#include "kv/cached_prefix.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
 namespace patchbay::engine::testing::plan_check_test {

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <numeric>
+
 #include "engine/loop/page_copies.hpp"
 #include "engine/swap/swaps.hpp"
 #include "engine/view.hpp"
