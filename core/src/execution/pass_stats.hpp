@@ -1,3 +1,4 @@
+// What a pass of the model did, and how long: plain data, read once a step for its report.
 #pragma once
 #include <cstdint>
 

@@ -1,3 +1,4 @@
+// What a component is configured with: plain data, apart from the checks of it (host/schema.hpp).
 #pragma once
 #include <map>
 #include <string>

@@ -1,3 +1,4 @@
+// How layers keep their KV: plain data, apart from what is made of it (kv/groups.hpp).
 #pragma once
 #include <cstddef>
 

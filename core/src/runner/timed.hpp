@@ -1,3 +1,4 @@
+// Adds the time of a call, by the engine's clock, to a total.
 #pragma once
 #include <cstdint>
 
@@ -5,7 +6,6 @@
 
 namespace patchbay::runner {
 
-// Adds the time of f() to `total`.
 template <class F>
 auto timed(const Clock& clock, uint64_t& total, F&& f) {
     const uint64_t start = clock.now_ns();
