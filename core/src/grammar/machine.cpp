@@ -51,11 +51,12 @@ StackId Machine::push(StateId to, StackId parent) {
 ConfigId Machine::compute(ConfigId c, uint32_t byte_class) {
     const uint8_t byte = automaton_.byte_of(byte_class);
     std::vector<Item> kernel;
-    const auto active = span(configs_[c].active);
-    for (const Item item : active)
-        for (const Automaton::Edge& e : automaton_.edges(automaton_[item.state]))
+    for (const Item item : span(configs_[c].active)) {
+        const auto edges = automaton_.edges(automaton_[item.state]);
+        if (!budget_.spend(1 + edges.size())) return kDead;
+        for (const Automaton::Edge& e : edges)
             if (e.low <= byte && byte <= e.high) kernel.push_back({e.to, item.stack});
-    if (!budget_.spend(1 + active.size())) return kDead;
+    }
     const ConfigId to = intern(std::move(kernel));
     if (budget_.fault().empty()) next_[size_t{c} * classes_ + byte_class] = to;
     return to;

@@ -9,7 +9,7 @@ namespace patchbay::grammar {
 
 class MaskBudget {
   public:
-    static constexpr uint64_t kMaxWork = 20'000'000; // items processed between two calls of refill()
+    static constexpr uint64_t kMaxWork = 20'000'000; // items and edges looked at between two calls of refill()
 
     void refill(uint64_t work = kMaxWork) { work_ = work; }
     bool spend(uint64_t n) { // false: there is a fault
