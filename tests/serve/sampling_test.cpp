@@ -136,6 +136,15 @@ TEST(RequestFields, DeadlineOrdersWhatWaits) {
               (std::vector<int64_t>{3000, 9000, 0}));
 }
 
+TEST(RequestFields, ASeedOfMinusOneIsNone) {
+    Json body = request_of(2);
+    body["seed"] = -1;
+    const auto ids = [&] { return shared().complete(body)["choices"][0]["token_ids"]; };
+    EXPECT_NE(ids(), ids());
+    body["seed"] = -2;
+    EXPECT_EQ(ids(), ids());
+}
+
 TEST(RequestFields, CacheSaltKeepsPromptsApart) {
     const auto cached = [&](const char* salt) {
         Json body = request_of(0);

@@ -147,9 +147,9 @@ class ParameterReader {
         fields_.keep(nested.refusal());
     }
     void read(const char* name, std::optional<uint64_t>& out) {
-        std::optional<int64_t> seed; // OpenAI's and vLLM's may be negative
+        std::optional<int64_t> seed; // OpenAI's and vLLM's may be negative; vLLM's -1 is none
         fields_.read(name, seed);
-        if (seed) out = static_cast<uint64_t>(*seed);
+        if (seed && *seed != -1) out = static_cast<uint64_t>(*seed);
     }
     void read(const char* name, std::map<TokenId, float>& out) { read_biases(fields_, name, out); }
     void read(const char*, std::optional<StructuredOutputs>& out) { read_structures(fields_, out); }
