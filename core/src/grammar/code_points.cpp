@@ -86,6 +86,14 @@ CodePoints CodePoints::without(const CodePoints& other) const {
 
 CodePoints CodePoints::common(const CodePoints& other) const { return without(without(other)); }
 
+CodePoints CodePoints::in_either_case() const {
+    constexpr uint32_t kToLower = 'a' - 'A';
+    CodePoints out = *this;
+    for (const Range r : common(of({{'A', 'Z'}})).ranges_) out.add(r.low + kToLower, r.high + kToLower);
+    for (const Range r : common(of({{'a', 'z'}})).ranges_) out.add(r.low - kToLower, r.high - kToLower);
+    return out;
+}
+
 bool CodePoints::contains(uint32_t c) const {
     return std::any_of(ranges_.begin(), ranges_.end(), [&](Range r) { return r.low <= c && c <= r.high; });
 }

@@ -285,7 +285,7 @@ class LarkParser {
             return token(rules_.bytes(std::move(bytes)));
         }
         std::vector<ExprId> parts;
-        for (const char32_t c : first) parts.push_back(rules_.chars(either_case(CodePoints::of({{c, c}}))));
+        for (const char32_t c : first) parts.push_back(rules_.chars(CodePoints::of({{c, c}}).in_either_case()));
         return token(rules_.sequence(std::move(parts)));
     }
 
@@ -294,8 +294,7 @@ class LarkParser {
         RegexDialect dialect = plain_regex();
         for (uint32_t flag = text_.peek(); flag >= 'a' && flag <= 'z'; flag = text_.peek()) {
             if (flag == 's') dialect.dot = CodePoints::all();
-            else if (flag == 'i')
-                dialect.spell = [](Rules& rules, const CodePoints& set) { return rules.chars(either_case(set)); };
+            else if (flag == 'i') dialect.either_case = true;
             else
                 return text_.refuse(unsupported("the flag '" + utf8(flag) +
                                                 "' of a pattern is not supported (supported: i, s)"));
@@ -304,16 +303,6 @@ class LarkParser {
         auto body = parse_regex(rules_, source, dialect);
         if (!body) return text_.refuse(fail(body.code(), "the pattern /" + source + "/: " + body.error() + ";"));
         return token(*body);
-    }
-
-    static CodePoints either_case(const CodePoints& set) { // of ASCII's letters
-        CodePoints out = set;
-        for (uint32_t lower = 'a'; lower <= 'z'; ++lower) {
-            const uint32_t upper = lower - 'a' + 'A';
-            if (set.contains(lower)) out.add(upper, upper);
-            if (set.contains(upper)) out.add(lower, lower);
-        }
-        return out;
     }
 
     Rules& rules_;

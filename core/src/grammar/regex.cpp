@@ -123,15 +123,18 @@ class RegexParser {
             case '.': return dialect_.spell(rules_, dialect_.dot);
             case '\\': {
                 PB_TRY(const Escape e, escape());
-                return dialect_.spell(rules_, e.set);
+                return dialect_.spell(rules_, listed(e.set));
             }
             case '*':
             case '+':
             case '?':
             case '{': return refuse("a quantifier with nothing in front of it");
-            default: return dialect_.spell(rules_, CodePoints::of({{c, c}}));
+            default: return dialect_.spell(rules_, listed(CodePoints::of({{c, c}})));
         }
     }
+
+    // What a pattern stands for that lists these: a class is inverted after this.
+    CodePoints listed(const CodePoints& set) const { return dialect_.either_case ? set.in_either_case() : set; }
 
     Result<ExprId> group(uint32_t depth) {
         if (text_.take(U'?')) {
@@ -221,7 +224,7 @@ class RegexParser {
         }
         const auto set = unicode_class(name);
         if (!set) return refuse(set.failure());
-        return Escape{inverted ? assigned_characters().without(*set) : *set, false, true};
+        return Escape{inverted ? assigned_characters().without(listed(*set)) : *set, false, true};
     }
 
     Result<CodePoints> bracket() {
@@ -249,6 +252,7 @@ class RegexParser {
             }
         }
         text_.next();
+        set = listed(set);
         if (inverted && by_property) return assigned_characters().without(set);
         return inverted ? set.inverted() : set.common(CodePoints::all());
     }

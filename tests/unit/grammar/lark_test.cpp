@@ -21,6 +21,17 @@ TEST(Lark, AcceptsTheTextsThatLarkAccepts) {
     }
 }
 
+// As Python's re.IGNORECASE has it: a class forbids both cases of what an inverted one lists.
+TEST(Lark, APatternOfEitherCaseForbidsWhatAnInvertedClassLists) {
+    const std::vector<std::tuple<std::string, std::string, bool>> cases = {
+        {"[^x]", "x", false},     {"[^x]", "X", false},       {"[^X]", "x", false},      {"[^a-cq]", "B", false},
+        {"[^a-cq]", "d", true},   {"[^x]", "-", true},        {"[w-y]", "X", true},      {"[W-Y]", "x", true},
+        {"x", "X", true},         {R"(\x78)", "X", true},     {R"([^\W])", "X", true},   {R"([^\W])", "-", false},
+        {R"(\p{Lu})", "x", true}, {R"(\P{Lu})", "x", false}, {R"([^\p{Lu}])", "x", false}, {R"(\P{Lu})", "1", true}};
+    for (const auto& [pattern, text, matches] : cases)
+        EXPECT_EQ(accepts(ebnf("start: /" + pattern + "/i"), text), matches) << pattern << ": " << text;
+}
+
 TEST(Lark, IsDistinguishedFromGbnfByItsFirstRule) {
     for (const char* text :
          {"start: \"a\"", "  // c\n# c\n?start : a", "%import common.WS\nstart: WS", "a.2: b", "A:b"})
