@@ -1,10 +1,28 @@
 #include "grammar/rules.hpp"
 
 namespace patchbay::grammar {
+namespace {
+
+uint64_t size_of(const Dfa& dfa) {
+    uint64_t out = dfa.states.size() * sizeof(Dfa::State);
+    for (const Dfa::State& s : dfa.states) out += s.edges.size() * sizeof(Dfa::Edge);
+    return out;
+}
+
+uint64_t size_of(const Expr& e) {
+    return sizeof(Expr) + e.bytes.size() + e.chars.ranges().size_bytes() + e.parts.size() * sizeof(ExprId) +
+           e.needed.size() * sizeof(JoinedPart::Needed) + (e.automaton ? size_of(*e.automaton) : 0);
+}
+
+}  // namespace
 
 ExprId Rules::add(Expr e) {
     if (exprs_.size() >= kMaxExprs) {
         fault_ = "the grammar has more than " + std::to_string(kMaxExprs) + " parts";
+        return 0;
+    }
+    if ((bytes_ += size_of(e)) > kMaxBytes && !exprs_.empty()) {
+        fault_ = "the grammar's parts take more than " + std::to_string(kMaxBytes >> 20) + " MiB";
         return 0;
     }
     exprs_.push_back(std::move(e));

@@ -44,6 +44,7 @@ struct Expr {
 class Rules {
   public:
     static constexpr size_t kMaxExprs = 200'000, kMaxRules = 20'000;
+    static constexpr uint64_t kMaxBytes = 64u << 20; // that they take together
 
     ExprId bytes(std::string);
     ExprId empty() { return bytes(""); }
@@ -67,7 +68,7 @@ class Rules {
     size_t rule_count() const { return rules_.size(); }
     const Expr& operator[](ExprId e) const { return exprs_[e]; }
 
-    // Set when there are too many rules; what was made then must not be used.
+    // Set when there are too many rules, or they are too large; what was made then must not be used.
     const std::string& fault() const { return fault_; }
 
   private:
@@ -78,6 +79,7 @@ class Rules {
     ExprId add(Expr);
     std::vector<Expr> exprs_;
     std::vector<Rule> rules_;
+    uint64_t bytes_ = 0;
     std::string fault_;
 };
 
