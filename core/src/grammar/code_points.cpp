@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <utility>
 
 namespace patchbay::grammar {
 namespace {
@@ -47,14 +49,22 @@ void split(uint32_t low, uint32_t high, std::vector<ByteRanges>& out) {
 
 CodePoints CodePoints::all() { return of({{0, kFirstSurrogate - 1}, {kLastSurrogate + 1, kLast}}); }
 
-CodePoints CodePoints::of(std::initializer_list<Range> ranges) {
+CodePoints CodePoints::of(std::vector<Range> ranges) {
+    std::ranges::sort(ranges, {}, &Range::low);
+    return joined(std::move(ranges));
+}
+
+CodePoints CodePoints::joined(std::vector<Range> sorted) {
     CodePoints out;
-    for (const Range r : ranges) out.add(r.low, r.high);
+    for (const Range r : sorted) {
+        if (out.ranges_.empty() || out.ranges_.back().high + 1 < r.low) out.ranges_.push_back(r);
+        else out.ranges_.back().high = std::max(out.ranges_.back().high, r.high);
+    }
     return out;
 }
 
 void CodePoints::add(uint32_t low, uint32_t high) {
-    const auto begin = std::find_if(ranges_.begin(), ranges_.end(), [&](Range r) { return r.high + 1 >= low; });
+    const auto begin = std::ranges::lower_bound(ranges_, low, {}, [](Range r) { return r.high + 1; });
     auto end = begin;
     for (; end != ranges_.end() && end->low <= high + 1; ++end) {
         low = std::min(low, end->low);
@@ -64,19 +74,22 @@ void CodePoints::add(uint32_t low, uint32_t high) {
 }
 
 void CodePoints::add(const CodePoints& other) {
-    for (const Range r : other.ranges_) add(r.low, r.high);
+    std::vector<Range> all;
+    all.reserve(ranges_.size() + other.ranges_.size());
+    std::ranges::merge(ranges_, other.ranges_, std::back_inserter(all), {}, &Range::low, &Range::low);
+    *this = joined(std::move(all));
 }
 
 CodePoints CodePoints::inverted() const { return all().without(*this); }
 
 CodePoints CodePoints::without(const CodePoints& other) const {
     CodePoints out;
+    auto first = other.ranges_.begin(); // that does not lie before r
     for (Range r : ranges_) {
-        for (const Range cut : other.ranges_) {
-            if (cut.high < r.low) continue;
-            if (cut.low > r.high) break;
-            if (cut.low > r.low) out.ranges_.push_back({r.low, cut.low - 1});
-            r.low = cut.high + 1;
+        while (first != other.ranges_.end() && first->high < r.low) ++first;
+        for (auto cut = first; cut != other.ranges_.end() && cut->low <= r.high; ++cut) {
+            if (cut->low > r.low) out.ranges_.push_back({r.low, cut->low - 1});
+            r.low = cut->high + 1;
             if (r.low > r.high) break;
         }
         if (r.low <= r.high) out.ranges_.push_back(r);
@@ -88,14 +101,15 @@ CodePoints CodePoints::common(const CodePoints& other) const { return without(wi
 
 CodePoints CodePoints::in_either_case() const {
     constexpr uint32_t kToLower = 'a' - 'A';
-    CodePoints out = *this;
-    for (const Range r : common(of({{'A', 'Z'}})).ranges_) out.add(r.low + kToLower, r.high + kToLower);
-    for (const Range r : common(of({{'a', 'z'}})).ranges_) out.add(r.low - kToLower, r.high - kToLower);
-    return out;
+    std::vector<Range> all = ranges_;
+    for (const Range r : common(of({{'A', 'Z'}})).ranges_) all.push_back({r.low + kToLower, r.high + kToLower});
+    for (const Range r : common(of({{'a', 'z'}})).ranges_) all.push_back({r.low - kToLower, r.high - kToLower});
+    return of(std::move(all));
 }
 
 bool CodePoints::contains(uint32_t c) const {
-    return std::any_of(ranges_.begin(), ranges_.end(), [&](Range r) { return r.low <= c && c <= r.high; });
+    const auto at = std::ranges::lower_bound(ranges_, c, {}, &Range::high);
+    return at != ranges_.end() && at->low <= c;
 }
 
 std::vector<ByteRanges> utf8_ranges(const CodePoints& set) {

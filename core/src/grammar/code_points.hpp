@@ -15,9 +15,9 @@ class CodePoints {
     };
     static constexpr uint32_t kLast = 0x10FFFF;
     static CodePoints all(); // without surrogates, which no UTF-8 spells
-    static CodePoints of(std::initializer_list<Range>);
+    static CodePoints of(std::vector<Range>); // in any order
 
-    void add(uint32_t low, uint32_t high);
+    void add(uint32_t low, uint32_t high); // of many, of() is the faster way
     void add(const CodePoints&);
     CodePoints inverted() const;
     CodePoints without(const CodePoints&) const;
@@ -28,6 +28,7 @@ class CodePoints {
     std::span<const Range> ranges() const { return ranges_; } // sorted, disjoint, not adjacent
 
   private:
+    static CodePoints joined(std::vector<Range> sorted);
     std::vector<Range> ranges_;
 };
 

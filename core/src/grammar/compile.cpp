@@ -30,7 +30,8 @@ Result<ExprId> choice_of(Rules& rules, const std::vector<std::string>& texts) {
 
 Result<RuleId> root_of(Rules& rules, const StructuredOutputs& asked, Work& work) {
     if (asked.grammar)
-        return is_lark(*asked.grammar) ? parse_lark(rules, *asked.grammar) : parse_ebnf(rules, *asked.grammar);
+        return is_lark(*asked.grammar) ? parse_lark(rules, *asked.grammar, work)
+                                       : parse_ebnf(rules, *asked.grammar, work);
     const Whitespace whitespace = asked.disable_any_whitespace ? Whitespace::kNone : Whitespace::kSome;
     if (asked.structural_tag) return parse_structural_tag(rules, *asked.structural_tag, whitespace, work);
     if (asked.json) return parse_json_schema(rules, *asked.json, whitespace, work);
@@ -38,7 +39,7 @@ Result<RuleId> root_of(Rules& rules, const StructuredOutputs& asked, Work& work)
     const RuleId root = rules.declare("root");
     ExprId body = 0;
     if (asked.regex) {
-        PB_TRY(body, parse_regex(rules, *asked.regex, plain_regex()));
+        PB_TRY(body, parse_regex(rules, *asked.regex, plain_regex(), work));
     } else {
         PB_TRY(body, choice_of(rules, asked.choice));
     }

@@ -172,7 +172,7 @@ class EbnfParser {
     }
 
     Result<ExprId> bracket() {
-        CodePoints set;
+        std::vector<CodePoints::Range> ranges;
         const bool inverted = text_.take(U'^');
         while (text_.peek() != ']') {
             if (text_.at_end() || text_.peek() == '\n') return refuse("a '[' without its ']'");
@@ -184,9 +184,10 @@ class EbnfParser {
                 PB_TRY(high, character());
             }
             if (high < low) return refuse("a range that ends before it begins");
-            set.add(low, high);
+            ranges.push_back({low, high});
         }
         text_.next();
+        const CodePoints set = CodePoints::of(std::move(ranges));
         return rules_.chars(inverted ? set.inverted() : set.common(CodePoints::all()));
     }
 
@@ -240,8 +241,9 @@ ExprId body_of(Rules& rules, RuleId rule, const std::vector<std::vector<ExprId>>
     return rules.sequence({first, rules.repeat(rules.choice(std::move(after)), 0, kUnbounded)});
 }
 
-Result<RuleId> parse_ebnf(Rules& rules, std::string_view text) {
+Result<RuleId> parse_ebnf(Rules& rules, std::string_view text, Work& work) {
     PB_TRY(Utf8Reader reader, Utf8Reader::of(text, kMaxEbnfBytes, "a grammar"));
+    PB_CHECK(work.spend(text.size()));
     return EbnfParser(rules, std::move(reader)).parse();
 }
 

@@ -14,6 +14,6 @@ inline constexpr size_t kMaxEbnfBytes = 256u << 10;
 ExprId body_of(Rules&, RuleId, const std::vector<std::vector<ExprId>>& alternatives);
 
 // The root. A rule that is recursive directly at the left of its alternatives is rewritten as a repetition.
-Result<RuleId> parse_ebnf(Rules&, std::string_view text);
+Result<RuleId> parse_ebnf(Rules&, std::string_view text, Work&);
 
 }  // namespace patchbay::grammar

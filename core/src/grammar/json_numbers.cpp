@@ -155,7 +155,7 @@ Dfa multiples(uint32_t k, uint32_t places) {
 
 }  // namespace
 
-Result<ExprId> bounded(Rules& rules, const NumberBound& b) {
+Result<ExprId> bounded(Rules& rules, const NumberBound& b, Work& work) {
     const bool minimum = b.side == NumberBound::Side::kMinimum;
     const double far = b.value.is_number() ? b.value.get<double>() : 0;
     const bool loose = minimum ? far < -1e40 : far > 1e40; // beyond numbers that are written out: narrowed
@@ -174,14 +174,14 @@ Result<ExprId> bounded(Rules& rules, const NumberBound& b) {
         all.add("-" + above(nothing, d.is_zero() ? b.limit : Limit::kIncluded));
         if (const std::string some = below(d, b.limit); !some.empty()) all.add(some);
     }
-    return parse_regex(rules, all.text, plain_regex());
+    return parse_regex(rules, all.text, plain_regex(), work);
 }
 
-Result<ExprId> equal_to(Rules& rules, const Json& number) {
+Result<ExprId> equal_to(Rules& rules, const Json& number, Work& work) {
     PB_TRY(const Decimal d, decimal_of(number));
     const std::string sign = d.is_zero() ? "-?" : d.negative ? "-" : "";
     return parse_regex(rules, sign + d.whole + (d.fraction.empty() ? R"((\.0+)?)" : R"(\.)" + d.fraction + "0*"),
-                       plain_regex());
+                       plain_regex(), work);
 }
 
 Result<ExprId> multiple_of(Rules& rules, const Json& step, Work& work) {

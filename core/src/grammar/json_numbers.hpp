@@ -12,9 +12,9 @@ struct NumberBound {
 };
 
 // An expression for the decimals on one side of a number.
-Result<ExprId> bounded(Rules&, const NumberBound&);
+Result<ExprId> bounded(Rules&, const NumberBound&, Work&);
 // An expression for all decimals that equal a number.
-Result<ExprId> equal_to(Rules&, const Json& number);
+Result<ExprId> equal_to(Rules&, const Json& number, Work&);
 // Whole numbers from 1, up to 10,000, and 0.1, 0.01, … are supported.
 Result<ExprId> multiple_of(Rules&, const Json&, Work&);
 

@@ -97,7 +97,7 @@ class Translator {
     using Key = std::vector<Part>;
 
     // All of them hold. Objects, arrays and alternatives become rules, one for the same schemas, which may be under
-    // way.
+    // way; of the others each is translated once.
     Result<ExprId> value(const SchemaSources& sources) {
         Key key;
         for (const SchemaSource& s : sources)
@@ -105,6 +105,7 @@ class Translator {
         std::sort(key.begin(), key.end());
         key.erase(std::unique(key.begin(), key.end()), key.end());
         if (const auto known = rules_of_.find(key); known != rules_of_.end()) return rules_.rule(known->second);
+        if (const auto known = scalars_.find(key); known != scalars_.end()) return known->second;
         PB_CHECK(work_.spend(100 + 10 * key.size()));
         if (!rules_.fault().empty()) return invalid(rules_.fault());
         PB_TRY(const FlatSchema flat, schema_.flat(sources));
@@ -113,7 +114,10 @@ class Translator {
         if (flat.all.empty() && flat.choices.empty()) return text_.value();
         PB_TRY(const Constraints c, Constraints::of(flat, work_));
         const bool scalar = flat.choices.empty() && (c.types & (kArray | kObject)) == 0;
-        if (scalar) return single(flat.all, c);
+        if (scalar) {
+            PB_TRY(const ExprId out, single(flat.all, c));
+            return scalars_[key] = out;
+        }
         if (++depth_ > kMaxSchemaDepth)
             return invalid(c.path + ": schemas nest deeper than " + std::to_string(kMaxSchemaDepth));
         const RuleId rule = rules_.declare(c.path);
@@ -244,6 +248,7 @@ class Translator {
     ListedValues listed_{rules_, text_, work_, schema_, numbers_, strings_};
     Combinations combinations_;
     std::map<Key, RuleId> rules_of_;
+    std::map<Key, ExprId> scalars_;
     int depth_ = 0;
 };
 

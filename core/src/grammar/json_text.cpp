@@ -41,7 +41,8 @@ JsonText::JsonText(Rules& rules, Whitespace w) : rules_(rules), whitespace_(w) {
 std::string JsonText::spelled(const Json& scalar) { return scalar.dump(-1, ' ', false); }
 
 ExprId JsonText::regex(const std::string& pattern) {
-    const auto out = parse_regex(rules_, pattern, plain_regex());
+    Work work(1000 * pattern.size()); // enough for its few classes
+    const auto out = parse_regex(rules_, pattern, plain_regex(), work);
     return out ? *out : rules_.nothing();
 }
 

@@ -50,7 +50,8 @@ bool is_terminal(const std::string& name) { // _EXP is one, _expression is a rul
 
 class LarkParser {
   public:
-    LarkParser(Rules& rules, LarkText text, bool ignores) : rules_(rules), text_(std::move(text)) {
+    LarkParser(Rules& rules, LarkText text, bool ignores, Work& work)
+        : rules_(rules), text_(std::move(text)), work_(work) {
         if (ignores) ignored_ = rules_.declare("ignored");
     }
 
@@ -300,13 +301,14 @@ class LarkParser {
                                                 "' of a pattern is not supported (supported: i, s)"));
             text_.next();
         }
-        auto body = parse_regex(rules_, source, dialect);
+        auto body = parse_regex(rules_, source, dialect, work_);
         if (!body) return text_.refuse(fail(body.code(), "the pattern /" + source + "/: " + body.error() + ";"));
         return token(*body);
     }
 
     Rules& rules_;
     LarkText text_;
+    Work& work_;
     std::map<std::string, RuleId> names_, common_;
     std::optional<RuleId> ignored_;
     std::vector<ExprId> ignored_parts_;
@@ -341,9 +343,10 @@ bool is_lark(std::string_view text) {
     return at > 0 && text.substr(colon).starts_with(':') && !text.substr(colon).starts_with("::=");
 }
 
-Result<RuleId> parse_lark(Rules& rules, std::string_view text) {
+Result<RuleId> parse_lark(Rules& rules, std::string_view text, Work& work) {
     PB_TRY(LarkText reader, LarkText::of(text));
-    return LarkParser(rules, std::move(reader), has_ignore(text)).parse();
+    PB_CHECK(work.spend(text.size()));
+    return LarkParser(rules, std::move(reader), has_ignore(text), work).parse();
 }
 
 }  // namespace patchbay::grammar

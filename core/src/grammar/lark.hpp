@@ -10,6 +10,6 @@ namespace patchbay::grammar {
 bool is_lark(std::string_view text); // rather than GBNF: its first rule has ':', not '::='
 
 // The root. A rule that is recursive directly at the left of its alternatives is rewritten as a repetition.
-Result<RuleId> parse_lark(Rules&, std::string_view text);
+Result<RuleId> parse_lark(Rules&, std::string_view text, Work&);
 
 }  // namespace patchbay::grammar

@@ -1,6 +1,9 @@
 #include "grammar/regex.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/refusals.hpp"
 #include "base/utf8.hpp"
@@ -10,14 +13,15 @@
 namespace patchbay::grammar {
 namespace {
 
+constexpr uint64_t kPropertyWork = 1000; // of a class of Unicode, which may be a new one
 
 CodePoints digits() { return CodePoints::of({{'0', '9'}}); }
 CodePoints word() { return CodePoints::of({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}); }
 
 class RegexParser {
   public:
-    RegexParser(Rules& rules, Utf8Reader text, const RegexDialect& dialect)
-        : rules_(rules), text_(std::move(text)), dialect_(dialect) {}
+    RegexParser(Rules& rules, Utf8Reader text, const RegexDialect& dialect, Work& work)
+        : rules_(rules), text_(std::move(text)), dialect_(dialect), work_(work) {}
 
     Result<ExprId> parse() {
         PB_TRY(const ExprId out, alternatives(0));
@@ -64,11 +68,9 @@ class RegexParser {
             parts.push_back(repeated);
         }
         if (depth == 0 && !whole) {
-            const auto anything = [&] {
-                return rules_.repeat(dialect_.spell(rules_, CodePoints::all()), 0, kUnbounded);
-            };
-            if (!begins) parts.insert(parts.begin(), anything());
-            if (!ends) parts.push_back(anything());
+            PB_CHECK(make_anything());
+            if (!begins) parts.insert(parts.begin(), *anything_);
+            if (!ends) parts.push_back(*anything_);
         }
         return rules_.sequence(std::move(parts));
     }
@@ -112,24 +114,37 @@ class RegexParser {
         return rules_.repeat(one, min, max);
     }
 
+    Result<> make_anything() { // text around the part that matches
+        if (anything_) return {};
+        PB_TRY(const ExprId one, spelled(CodePoints::all()));
+        anything_ = rules_.repeat(one, 0, kUnbounded);
+        return {};
+    }
+
+    Result<ExprId> spelled(const CodePoints& set) {
+        PB_CHECK(work_.spend(set.ranges().size()));
+        if (!rules_.fault().empty()) return invalid("regex: " + rules_.fault());
+        return dialect_.spell(rules_, set);
+    }
+
     Result<ExprId> atom(uint32_t depth) {
         const uint32_t c = text_.next();
         switch (c) {
             case '(': return group(depth);
             case '[': {
                 PB_TRY(const CodePoints set, bracket());
-                return dialect_.spell(rules_, set);
+                return spelled(set);
             }
-            case '.': return dialect_.spell(rules_, dialect_.dot);
+            case '.': return spelled(dialect_.dot);
             case '\\': {
                 PB_TRY(const Escape e, escape());
-                return dialect_.spell(rules_, listed(e.set));
+                return spelled(listed(e.set));
             }
             case '*':
             case '+':
             case '?':
             case '{': return refuse("a quantifier with nothing in front of it");
-            default: return dialect_.spell(rules_, listed(CodePoints::of({{c, c}})));
+            default: return spelled(listed(CodePoints::of({{c, c}})));
         }
     }
 
@@ -222,13 +237,16 @@ class RegexParser {
             while (!text_.at_end() && text_.peek() != '}') name += utf8(text_.next());
             if (!text_.take(U'}')) return refuse("a '\\p{' without its '}'");
         }
-        const auto set = unicode_class(name);
-        if (!set) return refuse(set.failure());
-        return Escape{inverted ? assigned_characters().without(listed(*set)) : *set, false, true};
+        PB_CHECK(work_.spend(kPropertyWork));
+        const auto known = unicode_class(name);
+        if (!known) return refuse(known.failure());
+        const CodePoints& set = **known;
+        return Escape{inverted ? assigned_characters().without(listed(set)) : set, false, true};
     }
 
     Result<CodePoints> bracket() {
-        CodePoints set;
+        std::vector<CodePoints::Range> ranges;
+        CodePoints set; // of the classes in it
         bool by_property = false;
         const bool inverted = text_.take(U'^');
         for (bool first = true;; first = false) {
@@ -246,12 +264,16 @@ class RegexParser {
                 if (!low.one || !high.one) return refuse("a range between what is not one character");
                 const uint32_t a = low.set.ranges()[0].low, b = high.set.ranges()[0].low;
                 if (a > b) return refuse("a range that ends before it begins");
-                set.add(a, b);
+                ranges.push_back({a, b});
+            } else if (low.one) {
+                ranges.push_back(low.set.ranges()[0]);
             } else {
+                PB_CHECK(work_.spend(set.ranges().size() + low.set.ranges().size()));
                 set.add(low.set);
             }
         }
         text_.next();
+        set.add(CodePoints::of(std::move(ranges)));
         set = listed(set);
         if (inverted && by_property) return assigned_characters().without(set);
         return inverted ? set.inverted() : set.common(CodePoints::all());
@@ -267,6 +289,8 @@ class RegexParser {
     Rules& rules_;
     Utf8Reader text_;
     const RegexDialect& dialect_;
+    Work& work_;
+    std::optional<ExprId> anything_;
 };
 
 }  // namespace
@@ -276,9 +300,10 @@ RegexDialect plain_regex() {
             RegexDialect::Match::kWhole, [](Rules& rules, const CodePoints& set) { return rules.chars(set); }};
 }
 
-Result<ExprId> parse_regex(Rules& rules, std::string_view pattern, const RegexDialect& dialect) {
+Result<ExprId> parse_regex(Rules& rules, std::string_view pattern, const RegexDialect& dialect, Work& work) {
     PB_TRY(Utf8Reader text, Utf8Reader::of(pattern, kMaxRegexBytes, "a regex"));
-    PB_TRY(const ExprId out, RegexParser(rules, std::move(text), dialect).parse());
+    PB_CHECK(work.spend(pattern.size()));
+    PB_TRY(const ExprId out, RegexParser(rules, std::move(text), dialect, work).parse());
     if (!rules.fault().empty()) return invalid("regex: " + rules.fault());
     return out;
 }

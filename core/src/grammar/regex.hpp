@@ -19,6 +19,6 @@ RegexDialect plain_regex(); // the whole text; . is all but a line feed, \s ASCI
 inline constexpr size_t kMaxRegexBytes = 64u << 10;
 inline constexpr uint32_t kMaxRepetitions = 20'000;
 
-Result<ExprId> parse_regex(Rules&, std::string_view pattern, const RegexDialect&);
+Result<ExprId> parse_regex(Rules&, std::string_view pattern, const RegexDialect&, Work&);
 
 }  // namespace patchbay::grammar

@@ -14,7 +14,7 @@ Result<ExprId> SchemaNumbers::under(const Constraints& c) {
     std::vector<ExprId> unequal;
     for (const Json* v : c.excluded) {
         if (!v->is_number()) continue;
-        PB_TRY(const ExprId e, equal_to(rules_, *v));
+        PB_TRY(const ExprId e, equal_to(rules_, *v, work_));
         unequal.push_back(e);
     }
     if (!c.restricts_numbers() && !broken && unequal.empty()) return whole ? text_.integer() : text_.number();
@@ -24,7 +24,7 @@ Result<ExprId> SchemaNumbers::under(const Constraints& c) {
     if (broken) parts.push_back(text_.regex(R"(-?(0|[1-9][0-9]{0,7})\.[0-9]{0,6}[1-9])"));
     if (!unequal.empty() && !whole) parts.push_back(text_.regex(R"(-?(0|[1-9][0-9]{0,7})(\.[0-9]{1,7})?)"));
     for (const NumberBound& b : c.bounds) {
-        const auto e = bounded(rules_, b);
+        const auto e = bounded(rules_, b, work_);
         if (!e) return fail(e.code(), c.path + ": a bound " + e.error());
         parts.push_back(*e);
     }

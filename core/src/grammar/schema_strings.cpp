@@ -22,13 +22,21 @@ Result<ExprId> SchemaStrings::under(const Constraints& c) {
     return text_.quoted(inner);
 }
 
+Result<ExprId> SchemaStrings::parsed(const std::string& pattern, RegexDialect::Match match, const std::string& path) {
+    const auto known = expressions_.find({pattern, match});
+    if (known != expressions_.end()) return known->second;
+    const bool whole = match == RegexDialect::Match::kWhole;
+    const auto e = parse_regex(rules_, pattern, whole ? text_.format_dialect() : text_.pattern_dialect(), work_);
+    if (!e) return prefixed(path, e.failure());
+    expressions_[{pattern, match}] = *e;
+    return *e;
+}
+
 Result<ExprId> SchemaStrings::content(const Constraints& c) {
     std::vector<ExprId> parts, excluded;
     for (const Constraints::Text& t : c.texts) {
-        const bool whole = t.match == RegexDialect::Match::kWhole;
-        const auto e = parse_regex(rules_, t.regex, whole ? text_.format_dialect() : text_.pattern_dialect());
-        if (!e) return prefixed(t.path, e.failure());
-        (t.negated ? excluded : parts).push_back(*e);
+        PB_TRY(const ExprId e, parsed(t.regex, t.match, t.path));
+        (t.negated ? excluded : parts).push_back(e);
     }
     for (const Json* v : c.excluded) {
         if (!v->is_string()) continue;
@@ -47,10 +55,10 @@ Result<ExprId> SchemaStrings::content(const Constraints& c) {
 Result<Dfa> SchemaStrings::matching(const std::string& pattern, const std::string& path) {
     const auto [at, fresh] = patterns_.try_emplace(pattern);
     if (fresh) {
-        const auto e = parse_regex(rules_, pattern, text_.pattern_dialect());
+        const auto e = parsed(pattern, RegexDialect::Match::kAnywhere, path);
         if (!e) {
             patterns_.erase(at);
-            return prefixed(path, e.failure());
+            return e.failure();
         }
         PB_TRY(at->second, regular(rules_, *e, work_));
     }

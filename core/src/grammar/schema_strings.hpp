@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <utility>
 
 #include "base/result.hpp"
 #include "grammar/dfa.hpp"
@@ -20,9 +21,12 @@ class SchemaStrings {
     Result<Dfa> matching(const std::string& pattern, const std::string& path);
 
   private:
+    Result<ExprId> parsed(const std::string& pattern, RegexDialect::Match, const std::string& path);
+
     Rules& rules_;
     JsonText& text_;
     Work& work_;
+    std::map<std::pair<std::string, RegexDialect::Match>, ExprId> expressions_; // of patterns
     std::map<std::string, Dfa> patterns_;
 };
 

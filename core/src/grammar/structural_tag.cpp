@@ -222,13 +222,13 @@ class Translator {
         }
         if (type == "regex") {
             PB_TRY(const std::string pattern, text(f, "pattern", path));
-            auto body = parse_regex(rules_, pattern, plain_regex());
+            auto body = parse_regex(rules_, pattern, plain_regex(), work_);
             if (!body) return refuse(path, body.failure());
             return *body;
         }
         if (type == "grammar") {
             PB_TRY(const std::string source, text(f, "grammar", path));
-            auto rule = is_lark(source) ? parse_lark(rules_, source) : parse_ebnf(rules_, source);
+            auto rule = is_lark(source) ? parse_lark(rules_, source, work_) : parse_ebnf(rules_, source, work_);
             if (!rule) return refuse(path, rule.failure());
             return rules_.rule(*rule);
         }

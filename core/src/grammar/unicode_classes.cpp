@@ -3,13 +3,18 @@
 #include <unicode/uniset.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/refusals.hpp"
 
 namespace patchbay::grammar {
+namespace {
 
-Result<CodePoints> unicode_class(std::string_view name) {
+Result<CodePoints> made_class(std::string_view name) {
     const bool plain = !name.empty() && name.size() <= 60 && std::all_of(name.begin(), name.end(), [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '=' ||
                c == ' ' || c == '-';
@@ -17,16 +22,40 @@ Result<CodePoints> unicode_class(std::string_view name) {
     UErrorCode error = U_ZERO_ERROR;
     const icu::UnicodeSet set(icu::UnicodeString::fromUTF8("\\p{" + std::string(plain ? name : "") + "}"), error);
     if (!plain || U_FAILURE(error)) return invalid("no property of Unicode: '" + std::string(name.substr(0, 60)) + "'");
-    CodePoints out;
+    std::vector<CodePoints::Range> ranges;
     for (int32_t i = 0; i < set.getRangeCount(); ++i)
-        out.add(static_cast<uint32_t>(set.getRangeStart(i)), static_cast<uint32_t>(set.getRangeEnd(i)));
-    return out.common(CodePoints::all());
+        ranges.push_back({static_cast<uint32_t>(set.getRangeStart(i)), static_cast<uint32_t>(set.getRangeEnd(i))});
+    return CodePoints::of(std::move(ranges)).common(CodePoints::all());
+}
+
+std::string loose(std::string_view name) { // names that ICU reads alike
+    std::string out;
+    for (const char c : name)
+        if (c != ' ' && c != '_' && c != '-') out += c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+    return out;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const CodePoints>> unicode_class(std::string_view name) {
+    static std::mutex mutex;
+    static std::map<std::string, std::shared_ptr<const CodePoints>> kept;
+    const std::string key = loose(name);
+    {
+        const std::lock_guard lock(mutex);
+        if (const auto at = kept.find(key); at != kept.end()) return at->second;
+    }
+    PB_TRY(CodePoints made, made_class(name));
+    auto out = std::make_shared<const CodePoints>(std::move(made));
+    const std::lock_guard lock(mutex);
+    if (kept.size() < kMaxKeptClasses) kept.emplace(key, out);
+    return out;
 }
 
 const CodePoints& assigned_characters() {
     static const CodePoints out = [] {
         const auto unassigned = unicode_class("Cn");
-        return unassigned ? unassigned->inverted() : CodePoints::all();
+        return unassigned ? (*unassigned)->inverted() : CodePoints::all();
     }();
     return out;
 }

@@ -1,5 +1,6 @@
 // Characters by a property of Unicode, as \p{…} of regular expressions names it.
 #pragma once
+#include <memory>
 #include <string_view>
 
 #include "base/result.hpp"
@@ -8,7 +9,9 @@
 namespace patchbay::grammar {
 
 // name: "L", "Letter", "Script=Greek", …, with the names of ICU, by its version of Unicode. Fails for unknown names.
-Result<CodePoints> unicode_class(std::string_view name);
+// Made once and kept, up to kMaxKeptClasses of them. [any thread]
+inline constexpr size_t kMaxKeptClasses = 1024;
+Result<std::shared_ptr<const CodePoints>> unicode_class(std::string_view name);
 
 // Those that this version of Unicode has assigned: of others no property is known.
 const CodePoints& assigned_characters();

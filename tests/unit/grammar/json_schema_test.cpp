@@ -3,8 +3,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "unit/grammar/grammar_fixture.hpp"
+#include "grammar/automaton.hpp"
+#include "grammar/json_schema.hpp"
 #include "paths.hpp"
+#include "unit/grammar/grammar_fixture.hpp"
 
 namespace patchbay::grammar::testing::json_schema_test {
 namespace {
@@ -112,6 +114,27 @@ TEST(JsonSchema, HoldsOnWhenALargeOneIsTooMuch) {
     for (int i = 0; i < 400; ++i) wide += "\"p" + std::to_string(i) + R"(": {"type": "string", "maxLength": 50},)";
     EXPECT_EQ(refusal(json(wide + R"("z": {}}})")), "");
     EXPECT_NE(refusal(json(R"x({"type": "string", "pattern": "^(a|b)*a(a|b){60}$", "maxLength": 5000})x")), "");
+}
+
+// Expressions that a schema makes, counted by the number that the next one gets.
+ExprId expressions_of(const std::string& schema) {
+    Rules rules;
+    Work work(Automaton::kMaxWork);
+    const auto root = parse_json_schema(rules, schema, Whitespace::kNone, work);
+    EXPECT_TRUE(root) << root.error();
+    return rules.empty();
+}
+
+TEST(JsonSchema, TranslatesAPatternOnceHoweverOftenItIsNamed) {
+    const std::string text = R"({"type":"string","pattern":"^)" + std::string(500, 'a') + "$\"}";
+    const auto object = [&](int members, const std::string& of) {
+        std::string out;
+        for (int i = 0; i < members; ++i) out += (i ? ",\"" : "\"") + std::to_string(i) + "\":" + of;
+        return R"({"properties":{)" + out + R"(},"$defs":{"text":)" + text + "}}";
+    };
+    const std::string reference = R"({"$ref":"#/$defs/text"})";
+    for (const std::string& of : {reference, text, R"({"allOf":[)" + reference + "]}"})
+        EXPECT_LT(expressions_of(object(11, of)), expressions_of(object(1, of)) + 300) << of.substr(0, 60);
 }
 
 // Each would take hours, or all memory, if it were followed to its end.

@@ -3,6 +3,7 @@
 #include <pcre2.h>
 
 #include "grammar/code_points.hpp"
+#include "grammar/regex.hpp"
 #include "patchbay/sdk/philox.hpp"
 #include "unit/grammar/grammar_fixture.hpp"
 
@@ -161,6 +162,22 @@ TEST(Regexes, ReadPropertiesOfUnicodeAndControlCharacters) {
     EXPECT_FALSE(accepts(regex(R"(\P{L})"), "\xF0\xBA\xBF\xBF")); // U+3AFFF, which is not assigned: it may become one
     EXPECT_FALSE(accepts(regex(R"([^\p{L}])"), "\xF0\xBA\xBF\xBF"));
     EXPECT_TRUE(accepts(regex(R"(\ca\cZ)"), "\x01\x1A"));
+}
+
+TEST(Regexes, ArePaidForByTheirCharactersAndTheRangesOfTheirClasses) {
+    const auto fits = [](const std::string& pattern, uint64_t steps) {
+        Rules rules;
+        Work work(steps);
+        return static_cast<bool>(parse_regex(rules, pattern, plain_regex(), work));
+    };
+    EXPECT_FALSE(fits("^" + std::string(5000, 'a'), 5000));
+    EXPECT_TRUE(fits("^" + std::string(5000, 'a'), 11'000));
+    EXPECT_FALSE(fits(R"(\p{L})", 1500)); // which has some 600 ranges
+    EXPECT_TRUE(fits(R"(\p{L})", 3000));
+    std::string all, classes;
+    for (int i = 0; i < 16'000; ++i) all += R"(\pL)", classes += R"(\s\S)";
+    EXPECT_NE(refusal(regex("[" + all + "]")).find("steps to compile"), std::string::npos);
+    EXPECT_FALSE(fits("[" + classes.substr(0, 60'000) + "]", 70'000));
 }
 
 TEST(Utf8Ranges, SpellEveryCharacterOfASetAndNoOther) {
