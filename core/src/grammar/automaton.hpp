@@ -47,6 +47,9 @@ class Automaton {
     uint32_t class_of(uint8_t byte) const { return classes_[byte]; }
     uint8_t byte_of(uint32_t c) const { return of_class_[c]; } // one of them
     uint32_t class_count() const { return static_cast<uint32_t>(of_class_.size()); }
+    uint64_t bytes() const { // that it takes, about
+        return states_.size() * sizeof(State) + edges_.size() * sizeof(Edge) + calls_.size() * sizeof(Call);
+    }
 
   private:
     friend class AutomatonBuilder;

@@ -1,5 +1,6 @@
 #include "grammar/compile.hpp"
 
+#include <chrono>
 #include <exception>
 #include <iterator>
 
@@ -74,7 +75,25 @@ Result<Automaton> compile(const StructuredOutputs& asked) {
     return Automaton::compile(rules, root, work);
 }
 
-GrammarCache::GrammarCache(MakeVocabulary make, Clock& clock) : make_vocabulary_(std::move(make)), clock_(clock) {}
+GrammarCache::GrammarCache(MakeVocabulary make, Clock& clock, uint64_t max_bytes)
+    : make_vocabulary_(std::move(make)), clock_(clock), max_bytes_(max_bytes) {}
+
+// Grammars grow as they are used, so that this is asked with each call.
+void GrammarCache::forget_beyond_limit() {
+    uint64_t kept = 0;
+    for (auto at = entries_.begin(); at != entries_.end();) {
+        uint64_t bytes = 2 * at->key.size();
+        if (at->grammar.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+            if (const Shared& made = at->grammar.get()) bytes += (*made)->bytes();
+        if (at != entries_.begin() && kept + bytes > max_bytes_) {
+            by_key_.erase(at->key);
+            at = entries_.erase(at);
+            continue;
+        }
+        kept += bytes;
+        ++at;
+    }
+}
 
 GrammarCache::Shared GrammarCache::make(const StructuredOutputs& asked) {
     PB_TRY(Automaton automaton, compile(asked));
@@ -101,6 +120,7 @@ Result<std::shared_ptr<Grammar>> GrammarCache::get(const StructuredOutputs& aske
             Shared out = known.get(); // another thread may be at it
             lock.lock();
             (out ? counts_.cached : counts_.refused) += 1;
+            forget_beyond_limit();
             return out;
         }
         entries_.push_front({key, promise.get_future().share()});
@@ -126,6 +146,7 @@ Result<std::shared_ptr<Grammar>> GrammarCache::get(const StructuredOutputs& aske
         entries_.erase(at->second);
         by_key_.erase(at);
     }
+    forget_beyond_limit();
     counts_.compile_ns += clock_.now_ns() - start;
     (made ? counts_.compiled : counts_.refused) += 1;
     return made;

@@ -25,9 +25,10 @@ class GrammarCache {
   public:
     using MakeVocabulary = std::function<std::shared_ptr<const Vocabulary>()>; // called once, at the first grammar
     static constexpr size_t kMaxGrammars = 64;
+    static constexpr uint64_t kMaxBytes = 1u << 30; // of all together, besides the last one used
     static constexpr uint64_t kPreparedNodes = 20'000'000; // of the vocabulary's tree, before a grammar is handed out
 
-    GrammarCache(MakeVocabulary, Clock&);
+    GrammarCache(MakeVocabulary, Clock&, uint64_t max_bytes = kMaxBytes);
     Result<std::shared_ptr<Grammar>> get(const StructuredOutputs&);
     bool made(const Grammar&) const; // and not another cache
 
@@ -44,9 +45,11 @@ class GrammarCache {
         std::shared_future<Shared> grammar;
     };
     Shared make(const StructuredOutputs&);
+    void forget_beyond_limit(); // mutex_ is held
 
     MakeVocabulary make_vocabulary_;
     Clock& clock_;
+    const uint64_t max_bytes_;
     std::once_flag vocabulary_made_;
     mutable std::mutex mutex_; // of what follows
     std::shared_ptr<const Vocabulary> vocabulary_;

@@ -15,7 +15,9 @@ Grammar::Grammar(Automaton a, std::shared_ptr<const Vocabulary> v)
     : automaton_(std::move(a)),
       lookahead_(automaton_),
       vocabulary_(std::move(v)),
-      machine_(std::make_shared<Machine>(automaton_)) {}
+      machine_(std::make_shared<Machine>(automaton_)) {
+    measure();
+}
 
 const std::shared_ptr<Machine>& Grammar::machine() {
     if (machine_->bytes() > kMaxMachineBytes) machine_ = std::make_shared<Machine>(automaton_);
@@ -23,8 +25,8 @@ const std::shared_ptr<Machine>& Grammar::machine() {
     return machine_;
 }
 
-uint64_t Grammar::bytes() const {
-    return token_bytes_ + machine_->bytes() + automaton_.state_count() * sizeof(Automaton::State);
+void Grammar::measure() {
+    bytes_.store(token_bytes_ + machine_->bytes() + automaton_.bytes(), std::memory_order_relaxed);
 }
 
 // Reports each node below `node` to which its bytes lead from c, the configuration at the node, unless the one above
@@ -95,6 +97,7 @@ void Grammar::prepare(uint64_t nodes) {
     }
     m.budget().clear_fault(); // a text that needs this state reports it
     m.budget().refill();
+    measure();
 }
 
 void Grammar::allow(Machine& m, ConfigId c, Vocabulary::Place place, std::span<uint32_t> mask) {
@@ -153,8 +156,9 @@ Result<> Matcher::follow() {
     const uint64_t before = now->bytes();
     now->adopt(*machine_, path_);
     machine_ = now;
+    PB_CHECK(check());
     if (now->bytes() - before > Grammar::kMaxMachineBytes / 2) return invalid("the grammar is too ambiguous here");
-    return check();
+    return {};
 }
 
 Result<> Matcher::check() {
@@ -174,6 +178,7 @@ Result<bool> Matcher::advance(TokenId t) {
     ConfigId c = path_.back();
     for (const char b : bytes)
         if ((c = machine_->step(c, static_cast<uint8_t>(b))) == kDead) break;
+    grammar_->measure();
     PB_CHECK(check());
     if (c == kDead) return false;
     if (path_.size() > 2 * kMaxRollback) path_.erase(path_.begin(), path_.end() - kMaxRollback);
@@ -191,6 +196,7 @@ void Matcher::roll_back(size_t tokens) {
 Result<> Matcher::allow(std::span<uint32_t> mask) {
     PB_CHECK(follow());
     grammar_->allow(*machine_, path_.back(), place(), mask);
+    grammar_->measure();
     return check();
 }
 

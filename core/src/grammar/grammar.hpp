@@ -1,6 +1,7 @@
 // A compiled grammar over a vocabulary, and where a text stands in it: which tokens may come next, advanced token by
 // token and rolled back. Used by one thread at a time; texts of the same grammar share what was computed.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -16,7 +17,7 @@ namespace patchbay::grammar {
 class Grammar {
   public:
     static constexpr uint64_t kPrepareWork = 5'000'000;
-    static constexpr uint64_t kMaxMachineBytes = 64u << 20, kMaxTokenBytes = 64u << 20;
+    static constexpr uint64_t kMaxMachineBytes = Machine::kMaxBytes, kMaxTokenBytes = 64u << 20;
 
     Grammar(Automaton, std::shared_ptr<const Vocabulary>);
 
@@ -25,7 +26,8 @@ class Grammar {
     // Computes what states allow, as far as so many looks at tree nodes and kPrepareWork steps go, or until a state is
     // too ambiguous; the rest is computed when it is needed.
     void prepare(uint64_t nodes);
-    uint64_t bytes() const; // that it takes, about
+    // That it took at the end of its last use, about. [any thread]
+    uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
   private:
     friend class Matcher;
@@ -43,6 +45,7 @@ class Grammar {
     template <class OnNode>
     void walk(Machine&, const TokenTree&, uint32_t node, ConfigId, const OnNode&);
     const std::shared_ptr<Machine>& machine(); // the one to go on with
+    void measure();
 
     Automaton automaton_;
     Lookahead lookahead_;
@@ -51,6 +54,7 @@ class Grammar {
     std::unordered_map<StateId, StateTokens> state_tokens_;
     const StateTokens incomplete_{}; // the result for a machine with a fault, which is not used
     uint64_t token_bytes_ = 0, walked_ = 0;
+    std::atomic<uint64_t> bytes_ = 0;
     std::vector<uint32_t> first_mask_; // of an empty text, where first tokens are different; empty: not computed yet
     std::vector<ConfigId> path_;       // of a walk, by depth
     std::vector<TokenId> found_;       // of a walk

@@ -71,6 +71,11 @@ ConfigId Machine::intern(std::vector<Item> kernel) {
     const auto [begin, end] = config_ids_.equal_range(hash);
     for (auto at = begin; at != end; ++at)
         if (std::ranges::equal(this->kernel(at->second), kernel)) return at->second;
+    if (bytes() > 2 * kMaxBytes) {
+        budget_.set_fault("the grammar is too ambiguous here: a mask takes more than " +
+                          std::to_string(2 * kMaxBytes >> 20) + " MiB");
+        return kDead;
+    }
 
     // The closure: calls entered, ends left.
     std::vector<Item> all = kernel, active;

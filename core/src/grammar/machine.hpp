@@ -24,6 +24,9 @@ class Machine {
         auto operator<=>(const Item&) const = default;
     };
 
+    // Above which it is exchanged for another one between masks; there is a fault at twice as much.
+    static constexpr uint64_t kMaxBytes = 64u << 20;
+
     explicit Machine(const Automaton&);
 
     ConfigId of(Item);       // alone

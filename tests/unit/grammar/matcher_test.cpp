@@ -158,6 +158,31 @@ TEST(GrammarCache, CompilesOnceWhatIsAskedForAgainAndForgetsTheOldest) {
     EXPECT_NE(*first, *cache.get(regex("a+")));
 }
 
+TEST(GrammarCache, ForgetsWhatTakesTooMuchTogether) {
+    RealClock clock;
+    const auto word = [](int i) { return regex(std::to_string(10 + i) + "[a-z]{40}"); };
+    GrammarCache all(bytes_only, clock);
+    const uint64_t one = (*all.get(word(0)))->bytes();
+    GrammarCache cache(bytes_only, clock, 7 * one / 2);
+    std::vector<std::shared_ptr<Grammar>> made;
+    for (int i = 0; i < 4; ++i) made.push_back(*cache.get(word(i)));
+    for (int i : {1, 2, 3}) EXPECT_EQ(*cache.get(word(i)), made[static_cast<size_t>(i)]) << i;
+    EXPECT_NE(*cache.get(word(0)), made[0]) << "the one that was not used for the longest time";
+    EXPECT_EQ(cache.counts().compiled, 5u);
+    GrammarCache none(bytes_only, clock, 0);
+    const auto last = *none.get(word(0));
+    EXPECT_EQ(*none.get(word(0)), last) << "the last one stays";
+    // One that grows while it is used.
+    const auto nested = ebnf(R"x(root ::= "(" root ")" | "x")x");
+    GrammarCache small(bytes_only, clock, 100 * one);
+    const auto first = *small.get(word(0)), growing = *small.get(nested);
+    EXPECT_EQ(*small.get(word(0)), first);
+    Matcher m(growing);
+    while (growing->bytes() < 101 * one) ASSERT_TRUE(*m.advance('('));
+    EXPECT_EQ(*small.get(nested), growing);
+    EXPECT_NE(*small.get(word(0)), first);
+}
+
 TEST(GrammarCache, TriesAgainWhatFailedForWantOfMemory) {
     RealClock clock;
     bool first = true;
