@@ -101,11 +101,11 @@ struct Words { // outputs of a prompt of three words
         samples.clear(1, 0);
         return outputs.append(*s, t, 0, samples, false);
     }
-    std::vector<TokenId> eos;
+    std::vector<TokenId> eos = {text::kBegin, text::kUnknown};
     Surprisals surprisals;
     StepContext context;
-    std::shared_ptr<const text::Tokenizer> tokenizer =
-        *text::tokenizer_from_json(nlohmann::json::parse(text::kSpacedWords), nlohmann::json::object(), "test");
+    std::shared_ptr<const text::Tokenizer> tokenizer = *text::tokenizer_from_json(
+        nlohmann::json::parse(text::kSpacedWords), nlohmann::json{{"eos_token", "<s>"}}, "test");
     Outputs outputs{tokenizer, eos, 100, surprisals, context};
     StepSamples samples;
     std::unique_ptr<Sequence> s;
@@ -136,13 +136,33 @@ TEST(Outputs, StopAtATextThatBeginsWithASpace) {
     EXPECT_EQ(y.s->output.delta.text, "");
 }
 
+// As in vLLM, whose stop_reason is null where the tokenizer's end token ends an output.
+TEST(Outputs, NameNoStopTokenThatIsTheTokenizersOwnEnd) {
+    const auto reason = [](SamplingParams p, TokenId t) {
+        Words x(std::move(p));
+        const auto ending = x.append(t);
+        if (!ending) return std::string("none");
+        EXPECT_EQ(ending->reason, FinishReason::kStop);
+        EXPECT_EQ(x.s->output.delta.stop_token.has_value(), !ending->why.empty());
+        return ending->why;
+    };
+    SamplingParams p = up_to(8);
+    EXPECT_EQ(reason(p, text::kBegin), "");
+    p.stop_token_ids = {text::kBegin, text::kUnknown, text::kTime};
+    EXPECT_EQ(reason(p, text::kBegin), "");
+    EXPECT_EQ(reason(p, text::kUnknown), "1") << "another end token of the model, which the request names";
+    EXPECT_EQ(reason(p, text::kTime), "6");
+    p.ignore_eos = true;
+    EXPECT_EQ(reason(p, text::kBegin), "0");
+}
+
 TEST(Outputs, EndWhereTheyRepeatAPattern) {
     SamplingParams p = up_to(100);
     p.min_tokens = 4;
     p.repetition_detection = {.max_pattern_size = 2, .min_pattern_size = 1, .min_count = 3};
     Ids x(p);
-    for (const TokenId t : {3, 3, 3, 3}) EXPECT_FALSE(x.append(t)) << "before min_tokens nothing ends it";
-    const auto ending = x.append(3);
+    for (const TokenId t : {3, 3, 3}) EXPECT_FALSE(x.append(t)) << "before min_tokens nothing ends it";
+    const auto ending = x.append(3); // the fourth token, as in vLLM
     ASSERT_TRUE(ending);
     EXPECT_EQ(ending->reason, FinishReason::kRepetition);
     EXPECT_EQ(name_of(ending->reason), "repetition");

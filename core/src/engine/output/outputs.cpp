@@ -63,6 +63,11 @@ bool Outputs::is_end(const SamplingParams& p, TokenId token) const {
     return !p.ignore_eos && std::ranges::find(eos_, token) != eos_.end();
 }
 
+// As in vLLM, a stop token that is the tokenizer's own end is no stop reason; the model may have further end tokens.
+bool Outputs::is_own_end(const SamplingParams& p, TokenId token) const {
+    return !p.ignore_eos && tokenizer_ && tokenizer_->eos() == token;
+}
+
 std::optional<Ending> Outputs::append(Sequence& s, TokenId token, size_t row, const StepSamples& samples,
                                       bool must_end) {
     const SamplingParams& p = s.request->sampling;
@@ -85,12 +90,13 @@ std::optional<Ending> Outputs::append(Sequence& s, TokenId token, size_t row, co
         out.delta.text += stops.add(out.text->detokenizer.add(token), may_stop);
         if (!ends && !stops.matched().empty()) return Ending{FinishReason::kStop, stops.matched()};
     }
-    if (ends && is_stop) out.delta.stop_token = token;
-    if (ends) return Ending{FinishReason::kStop, is_stop ? std::to_string(token) : ""};
+    const bool named = is_stop && !is_own_end(p, token);
+    if (ends && named) out.delta.stop_token = token;
+    if (ends) return Ending{FinishReason::kStop, named ? std::to_string(token) : ""};
     if (must_end) return Ending{FinishReason::kStop, ""}; // min_tokens or not
     if (s.request->ends_after > 0 && made >= s.request->ends_after) return Ending{FinishReason::kStop, ""};
     if (made >= p.max_tokens || s.tokens.size() >= max_model_len_) return Ending{FinishReason::kLength, ""};
-    if (may_stop && repeats(std::span(s.tokens).last(made), p.repetition_detection))
+    if (made >= p.min_tokens && repeats(std::span(s.tokens).last(made), p.repetition_detection))
         return Ending{FinishReason::kRepetition, "repetition_detected"};
     return std::nullopt;
 }

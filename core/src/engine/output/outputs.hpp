@@ -43,6 +43,7 @@ class Outputs {
   private:
     void close(Sequence&) const;
     bool is_end(const SamplingParams&, TokenId) const;
+    bool is_own_end(const SamplingParams&, TokenId) const;
 
     const std::shared_ptr<const text::Tokenizer> tokenizer_;
     const std::vector<TokenId>& eos_;
