@@ -56,7 +56,9 @@ TEST_P(SamplingFields, ReachTheEngine) {
 
 std::vector<Field> fields() {
     const TokenId first = plain(params_of(0)).tokens.at(0), third = plain(params_of(0)).tokens.at(2);
-    const std::string biased = std::to_string(first);
+    const std::string biased = std::to_string(first), text = plain(params_of(0)).text;
+    const size_t begin = text.find_first_not_of(' ');
+    const std::string word = text.substr(begin, text.find(' ', begin) - begin);
     return {
         {"top_k", 2, 3, [](auto& p) { p.top_k = 3; }},
         {"top_p", 2, 0.3, [](auto& p) { p.top_p = 0.3f; }},
@@ -68,6 +70,7 @@ std::vector<Field> fields() {
         {"logit_bias", 0, Json{{biased, -100}}, [first](auto& p) { p.logit_bias[first] = -100; }},
         {"allowed_token_ids", 0, Json{20, 21, 22}, [](auto& p) { p.allowed_token_ids = {{20, 21, 22}}; }},
         {"stop_token_ids", 0, Json{third}, [third](auto& p) { p.stop_token_ids = {third}; }},
+        {"bad_words", 0, Json{word}, [word](auto& p) { p.bad_words = {word}; }},
         {"max_tokens", 0, 5, [](auto& p) { p.max_tokens = 5; }},
         {"dry_multiplier", 0, 3, [](auto& p) { p.dry_multiplier = 3; }},
         {"top_n_sigma", 2, 0.5, [](auto& p) { p.top_n_sigma = 0.5f; }},
@@ -134,6 +137,21 @@ TEST(RequestFields, DeadlineOrdersWhatWaits) {
     };
     EXPECT_EQ(served_in_order("edf", "deadline_ms", {0, 9'000'000, 3'000'000}, seconds),
               (std::vector<int64_t>{3000, 9000, 0}));
+}
+
+// No step waits for the words of a request to be tokenised, so that one which is refused has its answer without a step.
+TEST(RequestFields, BadWordsAreReadOffTheStepThread) {
+    const Running server;
+    Json body = request_of(0);
+    body["bad_words"] = {"wolf", " "};
+    const HeldEngine held(server);
+    HttpClient client(server.port());
+    client.post("/v1/completions", body.dump());
+    const Answer answer = client.read_answer();
+    EXPECT_EQ(answer.status, 400);
+    const Json error = Json::parse(answer.body)["error"];
+    EXPECT_EQ(error["message"], "bad_words: a word that is empty or blank");
+    EXPECT_EQ(error["param"], "bad_words");
 }
 
 TEST(RequestFields, ASeedOfMinusOneIsNone) {

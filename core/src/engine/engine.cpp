@@ -20,6 +20,16 @@ Result<std::shared_ptr<grammar::Grammar>> Engine::compile_grammar(const grammar:
     return in_one_line(impl_->pipeline->sampling.structured_output.compile(wanted));
 }
 
+Result<> Engine::prepare(Request& r) {
+    if (r.sampling.structured_outputs) {
+        PB_TRY(r.grammar, compile_grammar(*r.sampling.structured_outputs));
+    }
+    if (forbids_words(r.sampling)) {
+        PB_TRY(r.token_rules, in_one_line(impl_->pipeline->sampling.token_rules.read(r.sampling)));
+    }
+    return {};
+}
+
 Result<RequestId> Engine::add_request(Request request) {
     return in_one_line(impl_->pipeline->intake.add(std::move(request)));
 }

@@ -55,6 +55,8 @@ class Engine final : public SteppingEngine {
     // Compiles structured_outputs ahead of the requests that have them, for their Request::grammar: that takes up
     // to a second, and add_request() may hold up the steps. [any thread, also while another one steps]
     Result<std::shared_ptr<grammar::Grammar>> compile_grammar(const grammar::StructuredOutputs&);
+    // Likewise all that takes long of a request: its grammar, and the tokens of the words that it forbids.
+    Result<> prepare(Request&);
     // In any state; unknown ids are ignored. By a callback of a step: the request ends with the step, and is handed
     // nothing more of it.
     void abort(RequestId) override;

@@ -36,6 +36,7 @@ void Generation::start(uint32_t tenant) {
         request.prompt = prompt.tokens;
         request.sampling = request_.sampling;
         request.grammar = request_.grammar;
+        request.token_rules = request_.token_rules;
         if (request_.kind == ReplyKind::kEmbedding) request.pooling = request_.embedding.pooling;
         request.priority = request_.priority;
         request.deadline_ns = uint64_t{1'000'000} * request_.deadline_ms; // after its arrival, as submit() says

@@ -31,6 +31,7 @@ struct GenerationRequest {
     std::vector<Prompt> prompts;
     engine::SamplingParams sampling;
     std::shared_ptr<grammar::Grammar> grammar; // of its structured_outputs, once it is compiled
+    std::shared_ptr<const engine::RequestTokenRules> token_rules; // once they are read
     std::optional<uint32_t> max_tokens; // none: what the model has room for
     int32_t priority = 0;
     uint32_t deadline_ms = 0; // after its arrival; 0: none

@@ -35,7 +35,7 @@ class TextRequests { // of all routes
     std::shared_ptr<void> admit(const ExchangePtr&); // null: it is refused, and answered so
     void read(const Arrived&);
     std::optional<GenerationRequest> read_body(const Arrived&); // none: it is refused, and answered so
-    bool compile(const Arrived&, GenerationRequest&); // its grammar; false: likewise
+    bool prepare(const Arrived&, GenerationRequest&); // what takes long of it; false: likewise
     void submit(const Arrived&, GenerationRequest);   // [strand]
     std::string new_id(const HttpRequest&, const char* prefix, const ServedModel&);
 
@@ -80,9 +80,10 @@ void TextRequests::read(const Arrived& a) {
     if (!read) return;
     const auto request = std::make_shared<GenerationRequest>(*std::move(read));
     const auto then = [this, a, request] { submit(a, std::move(*request)); };
-    if (!request->sampling.structured_outputs) return a.exchange->post(then);
+    if (!request->sampling.structured_outputs && !engine::forbids_words(request->sampling))
+        return a.exchange->post(then);
     a.exchange->offload([this, a, request, then] {
-        if (compile(a, *request)) a.exchange->post(then);
+        if (prepare(a, *request)) a.exchange->post(then);
     });
 }
 
@@ -100,13 +101,18 @@ std::optional<GenerationRequest> TextRequests::read_body(const Arrived& a) {
     return std::nullopt;
 }
 
-bool TextRequests::compile(const Arrived& a, GenerationRequest& request) {
-    auto compiled = c_.engine.compile_grammar(*request.sampling.structured_outputs);
-    if (!compiled) {
-        c_.routes.refuse(a.exchange, refused_as(StatusCode::kInvalid, compiled).failure(), "structured_outputs");
+bool TextRequests::prepare(const Arrived& a, GenerationRequest& request) {
+    engine::Request all; // but for prompts
+    all.sampling = std::move(request.sampling);
+    const Result<> done = c_.engine.prepare(all);
+    if (!done) {
+        const Failure why = refused_as(StatusCode::kInvalid, done).failure();
+        c_.routes.refuse(a.exchange, why, field_named_in(why.text));
         return false;
     }
-    request.grammar = *std::move(compiled);
+    request.sampling = std::move(all.sampling);
+    request.grammar = std::move(all.grammar);
+    request.token_rules = std::move(all.token_rules);
     return true;
 }
 

@@ -44,10 +44,8 @@ class EngineThread final : public LiveEngine {
     bool is_replacing() const; // a call of replace() waits for the requests that this engine has
     ServiceStatus status() const override;
     bool call(const std::function<void(engine::Engine&)>& f) override;
-    // As Engine::compile_grammar: ahead of the requests that ask for it, beside the steps.
-    Result<std::shared_ptr<grammar::Grammar>> compile_grammar(const grammar::StructuredOutputs& asked) {
-        return engine()->compile_grammar(asked);
-    }
+    // As Engine::prepare: ahead of the request, beside the steps.
+    Result<> prepare(engine::Request& r) { return engine()->prepare(r); }
     // Takes no more requests and returns when all that it has are finished.
     void drain();
     // Aborts what is unfinished and ends the loop. Streams may be read on.

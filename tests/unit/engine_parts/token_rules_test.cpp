@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "text/tokenizer.hpp"
 #include "unit/engine_parts/part_fixture.hpp"
 
 namespace patchbay::engine::testing::token_rules_test {
@@ -43,7 +44,7 @@ TEST(TokenRules, ForbidTheEndsOfBadWordsOverRandomOutputs) {
         const bool limited = draw() % 3 > 0;
         if (limited) own.allowed = mask_of(allowed);
         const auto words = own.bad_words;
-        rules.add(*s, own);
+        rules.add(*s, std::make_shared<const TokenRules::Rules>(own));
         const uint32_t outputs = draw() % 4, drafts = draw() % 3;
         for (uint32_t i = 0; i < outputs + drafts; ++i) s->tokens.push_back(30 + static_cast<TokenId>(draw() % 3));
         s->drafts = drafts;
@@ -85,7 +86,8 @@ TEST(TokenRules, ForbidTheEndsOfBadWordsOverRandomOutputs) {
 TEST(TokenRules, AMaskThatSiblingsShareIsNotWrittenTo) {
     TokenRules rules(nullptr, kEos, kVocab);
     const auto s = sequence(1, 2), sibling = sequence(2, 2);
-    rules.add(*s, {.allowed = mask_of({30, 31}), .before_stop = {}, .bad_words = {{30, 31}}});
+    rules.add(*s, std::make_shared<const TokenRules::Rules>(
+                      TokenRules::Rules{.allowed = mask_of({30, 31}), .before_stop = {}, .bad_words = {{30, 31}}}));
     rules.inherit(*s, *sibling);
     s->tokens.push_back(30);
     std::vector<pb_sample_row> rows(1);
@@ -118,14 +120,44 @@ TEST(TokenRules, MinTokensForbidsTheModelsEndsUnlessTheyAreIgnored) {
     p.stop_token_ids = {35, 4000}; // the latter no token of the model's: it cannot be sampled anyway
     const auto read = rules.read(p);
     ASSERT_TRUE(read);
-    EXPECT_FALSE(has(read->before_stop.data(), 2));
-    EXPECT_FALSE(has(read->before_stop.data(), 35));
-    EXPECT_TRUE(has(read->before_stop.data(), 39));
+    EXPECT_FALSE(has((*read)->before_stop.data(), 2));
+    EXPECT_FALSE(has((*read)->before_stop.data(), 35));
+    EXPECT_TRUE(has((*read)->before_stop.data(), 39));
     p.ignore_eos = true;
     const auto ignoring = rules.read(p);
     ASSERT_TRUE(ignoring);
-    EXPECT_TRUE(has(ignoring->before_stop.data(), 2));
-    EXPECT_TRUE(rules.read({})->empty()) << "a request without rules has none";
+    EXPECT_TRUE(has((*ignoring)->before_stop.data(), 2));
+    EXPECT_TRUE((*rules.read({}))->empty()) << "a request without rules has none";
+}
+
+class CountingTokenizer final : public text::Tokenizer { // of bytes
+  public:
+    std::vector<TokenId> encode(std::string_view text) const override {
+        calls += 1;
+        return {text.begin(), text.end()};
+    }
+    std::string_view token_bytes(TokenId) const override { return "x"; }
+    bool is_special(TokenId) const override { return false; }
+    uint32_t vocab_size() const override { return 128; }
+    std::optional<TokenId> eos() const override { return std::nullopt; }
+    std::optional<TokenId> id_of(std::string_view) const override { return std::nullopt; }
+    mutable int calls = 0;
+};
+
+TEST(TokenRules, ThatWereReadBeforeAreNotReadAgain) {
+    const auto tokenizer = std::make_shared<const CountingTokenizer>();
+    const TokenRules rules(tokenizer, kEos, 128), others(tokenizer, kEos, 128);
+    SamplingParams p;
+    p.bad_words = {"ab", "c"};
+    const auto first = rules.read(p);
+    ASSERT_TRUE(first) << first.error();
+    EXPECT_EQ((*first)->bad_words.size(), 1u); // the other one is a token
+    const int once = tokenizer->calls;
+    EXPECT_GT(once, 0);
+    EXPECT_EQ(*rules.read(p, *first), *first);
+    EXPECT_EQ(tokenizer->calls, once);
+    EXPECT_NE(*others.read(p, *first), *first) << "of another engine";
+    EXPECT_EQ(tokenizer->calls, 2 * once);
 }
 
 }  // namespace

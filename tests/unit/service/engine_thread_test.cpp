@@ -271,9 +271,12 @@ TEST_F(EngineThreads, ReportAStepThatShowsWhatAnAbortHasFreed) {
     while (running != 0) std::this_thread::yield(); // though nothing is left to compute
 }
 
-TEST_F(EngineThreads, CompileGrammarsBesideTheSteps) {
+TEST_F(EngineThreads, PrepareRequestsBesideTheSteps) {
     EngineThread& service = start();
-    const auto refused = service.compile_grammar({.regex = "("});
+    engine::Request r = request(2, 4);
+    EXPECT_TRUE(service.prepare(r));
+    r.sampling.structured_outputs.emplace().regex = "(";
+    const auto refused = service.prepare(r);
     ASSERT_FALSE(refused); // this engine has no tokenizer to compile one for
     EXPECT_THAT(refused.error(), HasSubstr("tokenizer"));
 }

@@ -88,7 +88,7 @@ Result<Intake::Checked> Intake::check(Request& request, uint64_t now_ns) {
     PB_CHECK(p_.sampler.serves(sampling));
     out.prompt_params = params_of_prompt(sampling);
     if (model_computes() && sampling.prompt_logprobs) PB_CHECK(p_.sampler.accepts(out.prompt_params));
-    PB_TRY(out.rules, p_.token_rules.read(sampling));
+    PB_TRY(out.rules, p_.token_rules.read(sampling, std::move(request.token_rules)));
     if (sampling.beam_width == 0) return out;
     PB_CHECK(p_.beams.check(request));
     pb_sampling_params params = wire_params(sampling, {});
@@ -110,7 +110,7 @@ Result<RequestId> Intake::add(Request request) {
     }
     if (request.arrival_ns == 0) request.arrival_ns = now;
     Sequence& s = p_.sequences.add(make(std::make_shared<const Request>(std::move(request)), 0));
-    p_.token_rules.add(s, std::move(checked.rules));
+    if (checked.rules) p_.token_rules.add(s, std::move(checked.rules));
     if (p_.token_rules.applies(s)) s.sampling.history_reason = execution::sync_reason::kHistory;
     if (s.request->sampling.prompt_logprobs) p_.prompt_logprobs.add(s, checked.prompt_params);
     if (s.request->pooling) p_.pooling.add(s);

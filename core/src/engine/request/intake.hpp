@@ -49,7 +49,7 @@ class Intake {
   private:
     struct Checked {
         std::shared_ptr<grammar::Grammar> grammar; // null: there is none
-        TokenRules::Rules rules;
+        std::shared_ptr<const TokenRules::Rules> rules; // null: of what is pooled
         pb_sampling_params prompt_params{};        // for prompt_logprobs
     };
     Result<> check_prompt(const Request&) const;

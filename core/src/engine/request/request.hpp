@@ -16,6 +16,8 @@ class Grammar;
 
 namespace patchbay::engine {
 
+struct RequestTokenRules;
+
 inline constexpr size_t kLongestSalt = 4096; // bytes
 
 enum class PoolingType { kLast, kMean }; // names and meanings as in vLLM
@@ -26,6 +28,8 @@ struct Request {
     // Of sampling.structured_outputs, by compile_grammar() of the same engine. Without it, or of another engine: it is
     // compiled when the request is added.
     std::shared_ptr<grammar::Grammar> grammar;
+    // Likewise of the tokens that `sampling` forbids, by prepare().
+    std::shared_ptr<const RequestTokenRules> token_rules{};
     // An embedding of the prompt is wanted in place of text, made of the model's final hidden states: that of the last
     // token, or the mean of all. Of `sampling` only skip_reading_prefix_cache counts then.
     std::optional<PoolingType> pooling{};

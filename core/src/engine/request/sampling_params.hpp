@@ -69,6 +69,9 @@ struct SamplingParams { // names and meanings as in OpenAI's and vLLM's APIs
     std::optional<grammar::StructuredOutputs> structured_outputs{}; // the form that the output takes
 };
 
+// Whether what it forbids has to be tokenised, which may take long: Engine::prepare().
+inline bool forbids_words(const SamplingParams& p) { return !p.bad_words.empty(); }
+
 inline constexpr uint32_t kMaxOutputs = 128; // n, best_of and beam_width at most
 // Sequences that the engine runs for a request.
 inline uint32_t sequences_of(const SamplingParams& p) {

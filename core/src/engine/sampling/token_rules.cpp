@@ -1,6 +1,8 @@
 #include "engine/sampling/token_rules.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <utility>
 
 #include "base/refusals.hpp"
 #include "engine/request/request.hpp"
@@ -44,6 +46,11 @@ Result<std::vector<std::vector<TokenId>>> spellings(const text::Tokenizer& token
     return out;
 }
 
+uint64_t next_number() {
+    static std::atomic<uint64_t> last = 0;
+    return ++last;
+}
+
 // Whether the output ends in all of the word but its last token.
 bool ends_before_last(std::span<const TokenId> output, const std::vector<TokenId>& word) {
     const size_t n = word.size() - 1;
@@ -54,9 +61,17 @@ bool ends_before_last(std::span<const TokenId> output, const std::vector<TokenId
 
 TokenRules::TokenRules(std::shared_ptr<const text::Tokenizer> tokenizer, const std::vector<TokenId>& eos,
                        uint32_t vocab_size)
-    : tokenizer_(std::move(tokenizer)), eos_(eos), vocab_size_(vocab_size) {}
+    : number_(next_number()), tokenizer_(std::move(tokenizer)), eos_(eos), vocab_size_(vocab_size) {}
 
-Result<TokenRules::Rules> TokenRules::read(const SamplingParams& p) const {
+Result<std::shared_ptr<const TokenRules::Rules>> TokenRules::read(const SamplingParams& p,
+                                                                  std::shared_ptr<const Rules> known) const {
+    if (known && known->reader == number_) return known;
+    PB_TRY(Rules rules, read_all(p));
+    rules.reader = number_;
+    return std::make_shared<const Rules>(std::move(rules));
+}
+
+Result<TokenRules::Rules> TokenRules::read_all(const SamplingParams& p) const {
     const uint32_t vocab = vocab_size_;
     const auto in_vocabulary = [&](TokenId t) { return t >= 0 && static_cast<uint32_t>(t) < vocab; };
     Rules out;
@@ -99,8 +114,8 @@ Result<TokenRules::Rules> TokenRules::read(const SamplingParams& p) const {
     return out;
 }
 
-void TokenRules::add(const Sequence& s, Rules rules) {
-    if (!rules.empty()) records_.add(s.id, std::make_shared<const Rules>(std::move(rules)));
+void TokenRules::add(const Sequence& s, std::shared_ptr<const Rules> rules) {
+    if (!rules->empty()) records_.add(s.id, std::move(rules));
 }
 
 void TokenRules::erase(const Sequence& s) { records_.erase(s.id); }

@@ -15,20 +15,26 @@ namespace patchbay::engine {
 
 struct SamplingParams;
 
+struct RequestTokenRules { // of a request
+    MaskWords allowed;     // a bit for each token that may be sampled; empty: all
+    MaskWords before_stop; // the same before min_tokens; empty: no other
+    std::vector<std::vector<TokenId>> bad_words; // of several tokens
+    uint64_t reader = 0; // the number of the TokenRules that read them
+
+    bool empty() const { return allowed.empty() && before_stop.empty() && bad_words.empty(); }
+};
+
 class TokenRules final : public RowConstraint {
   public:
-    struct Rules {
-        MaskWords allowed;     // a bit for each token that may be sampled; empty: all
-        MaskWords before_stop; // the same before min_tokens; empty: no other
-        std::vector<std::vector<TokenId>> bad_words; // of several tokens
-
-        bool empty() const { return allowed.empty() && before_stop.empty() && bad_words.empty(); }
-    };
+    using Rules = RequestTokenRules;
     // tokenizer: may be null.
     TokenRules(std::shared_ptr<const text::Tokenizer> tokenizer, const std::vector<TokenId>& eos, uint32_t vocab_size);
 
-    Result<Rules> read(const SamplingParams&) const; // refuses what leaves no token
-    void add(const Sequence&, Rules);
+    // Refuses what leaves no token. known: what this gave for the same before; of another one, or null: they are read
+    // again. [any thread]
+    Result<std::shared_ptr<const Rules>> read(const SamplingParams&,
+                                              std::shared_ptr<const Rules> known = nullptr) const;
+    void add(const Sequence&, std::shared_ptr<const Rules>);
     // What its row may become that makes output token `made` + 1, but for bad words; null: any token.
     const uint32_t* mask(const Sequence&, uint32_t made) const;
 
@@ -38,6 +44,9 @@ class TokenRules final : public RowConstraint {
     void erase(const Sequence&) override;
 
   private:
+    Result<Rules> read_all(const SamplingParams&) const;
+
+    const uint64_t number_; // that no other one has
     const std::shared_ptr<const text::Tokenizer> tokenizer_;
     const std::vector<TokenId>& eos_;
     const uint32_t vocab_size_;
