@@ -3,18 +3,15 @@
 
 #include <cmath>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
+#include "serve/model_with.hpp"
 #include "serve/server_fixture.hpp"
-#include "serve/temporary_folder.hpp"
 
 namespace patchbay::serve::testing::embeddings_test {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-namespace fs = std::filesystem;
 
 constexpr const char* kPath = "/v1/embeddings";
 constexpr const char* kText = "Once upon a time there was a wolf.";
@@ -139,30 +136,6 @@ TEST(Embeddings, DimensionsMayBeThoseOfTheModel) {
     const auto whole = first(embed({{"input", kText}}));
     EXPECT_EQ(first(embed({{"input", kText}, {"dimensions", whole.size()}})), whole);
 }
-
-using Files = std::map<std::string, std::string>;
-
-// The demo model with further files in its folder, and further keys in config.json.
-struct ModelWith {
-    explicit ModelWith(const Files& files, const Json& keys = Json::object()) {
-        const fs::path from = engine::testing::repository("models/demo-draft");
-        for (const auto& file : fs::directory_iterator(from)) fs::copy(file, folder.path());
-        for (const auto& [name, text] : files) {
-            fs::create_directories((folder.path() / name).parent_path());
-            std::ofstream(folder.path() / name) << text;
-        }
-        std::ifstream in(from / "config.json");
-        Json config = Json::parse(in);
-        config.update(keys);
-        std::ofstream(folder.path() / "config.json") << config;
-    }
-    config::EngineConfig config() const {
-        config::EngineConfig c = Running::demo_model();
-        c.model.path = folder.path().string();
-        return c;
-    }
-    TemporaryFolder folder;
-};
 
 constexpr const char* kMeanPooling = R"({"pooling_mode_mean_tokens": true, "pooling_mode_lasttoken": false})";
 

@@ -22,13 +22,27 @@
 namespace patchbay::engine {
 namespace {
 
+std::string named(const text::Tokenizer& tokenizer, TokenId token) {
+    return std::to_string(token) + " ('" + printable(tokenizer.token_bytes(token)) + "')";
+}
+
 // Those of the model's files and the tokenizer's.
 Result<std::vector<TokenId>> end_tokens(const config::EngineConfig& c, const weights::FlatConfig& config,
                                         const text::Tokenizer* tokenizer, uint32_t vocab_size) {
     PB_TRY(std::vector<TokenId> out, weights::end_tokens(config, c.model.path, vocab_size));
     const auto own = tokenizer ? tokenizer->eos() : std::nullopt;
-    if (own && std::find(out.begin(), out.end(), *own) == out.end()) out.push_back(*own);
+    if (!own || std::find(out.begin(), out.end(), *own) != out.end()) return out;
+    if (static_cast<uint32_t>(*own) < vocab_size) out.push_back(*own);
+    else
+        spdlog::warn("the tokenizer's EOS {} is not in the model's vocabulary of {} tokens: it ends no output",
+                     named(*tokenizer, *own), vocab_size);
     return out;
+}
+
+void warn_of_unknown_tokens(const text::Tokenizer& tokenizer, uint32_t vocab_size) {
+    if (tokenizer.vocab_size() <= vocab_size) return;
+    spdlog::warn("the tokenizer has {} tokens, the model only {}: prompts with tokens from {} on are refused",
+                 tokenizer.vocab_size(), vocab_size, named(tokenizer, static_cast<TokenId>(vocab_size)));
 }
 
 Result<uint32_t> model_length(const config::EngineSettings& e, const runner::ModelRunner& runner) {
@@ -268,9 +282,7 @@ Result<> Engine::Builder::describe() {
         runner.device().plugin.component.get()};
     for (const host::Component* part : components)
         if (part) f.plugins.push_back(host::Registry::identity(*part));
-    if (impl_->tokenizer && impl_->tokenizer->vocab_size() > f.model.vocab_size)
-        return fail(StatusCode::kInvalid, "the tokenizer has " + std::to_string(impl_->tokenizer->vocab_size()) +
-                    " tokens, the model only " + std::to_string(f.model.vocab_size));
+    if (impl_->tokenizer) warn_of_unknown_tokens(*impl_->tokenizer, f.model.vocab_size);
     return {};
 }
 

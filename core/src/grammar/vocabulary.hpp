@@ -36,8 +36,8 @@ class TokenTree {
 
 class Vocabulary {
   public:
-    // `size`: of the model's logits, no fewer than the tokenizer has. Special tokens, and those that end a text, have
-    // no bytes here.
+    // `size`: of the model's logits; tokens past it are left out. Special tokens, and those that end a text, have no
+    // bytes here.
     static std::shared_ptr<const Vocabulary> of(const text::Tokenizer&, uint32_t size,
                                                 std::span<const TokenId> end_tokens = {});
     // later: the bytes of a token inside a text, by id, at most 4096 each; first: at its begin, empty if they are the

@@ -43,7 +43,9 @@ struct GenerationRequest {
     bool return_token_ids = false, tokens_as_ids = false;
     EmbeddingFormat embedding; // of kEmbedding
 
-    const char* prompt_field() const { return kind == ReplyKind::kEmbedding ? "input" : "prompt"; }
+    const char* prompt_field() const {
+        return kind == ReplyKind::kEmbedding ? "input" : kind == ReplyKind::kChat ? "messages" : "prompt";
+    }
 };
 
 // "model", which is one of the served names. The fault, or nothing.

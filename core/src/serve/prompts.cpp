@@ -1,8 +1,9 @@
 // Prompts: texts or ids, tokenised here, on the serving threads, and held to the limits.
 #include <algorithm>
 
-#include "engine/request/parameters.hpp"
+#include "base/printable.hpp"
 #include "base/refusals.hpp"
+#include "engine/request/parameters.hpp"
 #include "serve/generation_request.hpp"
 
 namespace patchbay::serve {
@@ -106,6 +107,18 @@ class PromptReader {
     bool special_ = true;
 };
 
+// A tokenizer may have more tokens than the model.
+std::optional<Refusal> check_tokens(const Prompt& prompt, const ServedModel& model, const char* field) {
+    const auto is_unknown = [&](engine::TokenId t) { return t < 0 || static_cast<uint32_t>(t) >= model.vocab_size; };
+    const auto unknown = std::ranges::find_if(prompt.tokens, is_unknown);
+    if (unknown == prompt.tokens.end()) return std::nullopt;
+    const std::string spelled = model.tokenizer ? printable(model.tokenizer->token_bytes(*unknown)) : std::string();
+    return Refusal{invalid(field + (": token " + std::to_string(*unknown)) + " ('" + spelled +
+                           "') of its text is not in the model's vocabulary, expected 0 to " +
+                           std::to_string(model.vocab_size - 1)),
+                   field};
+}
+
 }  // namespace
 
 std::optional<Refusal> read_prompts(const Json& body, const ServedModel& model, GenerationRequest& out) {
@@ -139,6 +152,7 @@ std::optional<Refusal> fit_prompts(const Json& body, const ServedModel& model, G
             if (p.tokens.size() > max_kept)
                 p.tokens.erase(p.tokens.begin(), p.tokens.end() - static_cast<long>(max_kept));
         }
+        if (auto refusal = check_tokens(p, model, r.prompt_field())) return refusal;
         if (model.max_prompt_tokens > 0 && p.tokens.size() > model.max_prompt_tokens)
             return Refusal{invalid("a prompt of " + std::to_string(p.tokens.size()) + " tokens, expected at most " +
                                    std::to_string(model.max_prompt_tokens)), r.prompt_field()};

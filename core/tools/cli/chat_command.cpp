@@ -192,7 +192,8 @@ Result<> chat(const ChatOptions& o) {
     if (!model.tokenizer) return fail(StatusCode::kUnsupported, "the model has no tokenizer");
     if (!model.chat_template)
         return fail(StatusCode::kUnsupported, model.no_template);
-    if (sampling.dry_multiplier > 0) sampling.dry_breakers = tokens_with(*model.tokenizer, o.flags.dry_breakers);
+    if (sampling.dry_multiplier > 0)
+        sampling.dry_breakers = tokens_with(*model.tokenizer, model.vocab_size, o.flags.dry_breakers);
     Conversation conversation(*engine, model, sampling);
     conversation.set_system(o.system);
     if (is_at_terminal()) std::cout << model.names.front() << "; /help lists commands\n";

@@ -280,7 +280,7 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
     ConsolePrinter screen(std::move(shown));
     JsonLines lines(std::cout);
     if (sampling.dry_multiplier > 0 && tokenizer)
-        sampling.dry_breakers = tokens_with(*tokenizer, o.flags.dry_breakers);
+        sampling.dry_breakers = tokens_with(*tokenizer, engine->facts().model.vocab_size, o.flags.dry_breakers);
     std::vector<engine::RequestId> ids;
     std::optional<Failure> failed;
     for (size_t i = 0; i < prompts.size(); ++i) {

@@ -140,9 +140,11 @@ Result<engine::SamplingParams> read_sampling(const SamplingFlags& flags) {
     return out;
 }
 
-std::vector<text::TokenId> tokens_with(const text::Tokenizer& tokenizer, const std::vector<std::string>& texts) {
+std::vector<text::TokenId> tokens_with(const text::Tokenizer& tokenizer, uint32_t vocab_size,
+                                       const std::vector<std::string>& texts) {
     std::vector<text::TokenId> out;
-    for (text::TokenId t = 0; static_cast<uint32_t>(t) < tokenizer.vocab_size(); ++t) {
+    const uint32_t end = std::min(vocab_size, tokenizer.vocab_size());
+    for (text::TokenId t = 0; static_cast<uint32_t>(t) < end; ++t) {
         const std::string_view bytes = tokenizer.token_bytes(t);
         const auto in_it = [&](const std::string& text) {
             return !text.empty() && bytes.find(text) != std::string_view::npos;

@@ -20,8 +20,9 @@ struct SamplingFlags {
 // The flags live as long as the app.
 void add_sampling_flags(CLI::App&, const std::shared_ptr<SamplingFlags>&);
 Result<engine::SamplingParams> read_sampling(const SamplingFlags&); // with the files that flags name
-// Tokens whose text has one of these texts in it.
-std::vector<text::TokenId> tokens_with(const text::Tokenizer&, const std::vector<std::string>& texts);
+// Tokens of a model's vocabulary whose text has one of these texts in it.
+std::vector<text::TokenId> tokens_with(const text::Tokenizer&, uint32_t vocab_size,
+                                       const std::vector<std::string>& texts);
 Result<std::string> read_file(const char* flag, const std::string& name); // may be a pipe
 
 }  // namespace patchbay::cli
