@@ -159,14 +159,48 @@ TEST(Embeddings, ArePooledAsTheModelsFolderSays) {
     EXPECT_NEAR(length(first(embed({{"input", kText}}, second))), 1, 1e-6);
 }
 
-TEST(Embeddings, APoolingOfTheFolderThatIsNoneOfTheseIsRefusedUnlessOneIsConfigured) {
-    const ModelWith cls(Files{{"1_Pooling/config.json", R"({"pooling_mode_cls_token": true})"}});
-    try {
-        const Running server({}, cls.config());
-        FAIL() << "it was taken";
-    } catch (const std::runtime_error& error) {
-        EXPECT_THAT(error.what(), HasSubstr("expected pooling_mode_lasttoken or pooling_mode_mean_tokens"));
+TEST(Embeddings, ArePooledAsNewerFoldersSay) {
+    const ModelWith mean(Files{{"1_Pooling/config.json", R"({"embedding_dimension": 128, "pooling_mode": "mean"})"}}),
+        last(Files{{"1_Pooling/config.json", R"({"embedding_dimension": 128, "pooling_mode": "lasttoken"})"}});
+    const Running of_mean({}, mean.config()), of_last({}, last.config());
+    EXPECT_EQ(first(embed({{"input", kText}}, of_mean)), scaled(expected(kText, engine::PoolingType::kMean)));
+    EXPECT_EQ(first(embed({{"input", kText}}, of_last)), scaled(expected(kText, engine::PoolingType::kLast)));
+}
+
+TEST(Embeddings, ThatTheFolderMakesOtherwiseAreRefusedAndTextsAreNot) {
+    const std::string pooling = "1_Pooling/config.json", modules = "modules.json",
+                      alone = "expected lasttoken or mean alone (or set pooler_config.pooling_type: LAST or MEAN)";
+    const auto list = [](const char* last) {
+        return Json{{{"idx", 0}, {"path", ""}, {"type", "sentence_transformers.models.Transformer"}},
+                    {{"idx", 1}, {"path", "1_Pooling"}, {"type", "sentence_transformers.models.Pooling"}},
+                    {{"idx", 2}, {"path", "2"}, {"type", last}}}.dump();
+    };
+    const std::tuple<Files, const char*, std::string> cases[] = {
+        {{{pooling, R"({"pooling_mode_cls_token": true})"}}, "unsupported", "is pooling_mode_cls_token, " + alone},
+        {{{pooling, R"({"pooling_mode_lasttoken": true, "pooling_mode_mean_tokens": true})"}}, "unsupported",
+         "is pooling_mode_lasttoken and pooling_mode_mean_tokens, " + alone},
+        {{{pooling, R"({"pooling_mode_lasttoken": true, "pooling_mode_max_tokens": true})"}}, "unsupported", alone},
+        {{{pooling, R"({"pooling_mode": "cls"})"}}, "unsupported", "the pooling is cls, " + alone},
+        {{{pooling, R"({"pooling_mode": ["mean", "max"]})"}}, "unsupported", "the pooling is [\"mean\",\"max\"]"},
+        {{{pooling, "{}"}}, "unsupported", "the pooling is not given, " + alone},
+        {{{pooling, "[1"}}, "invalid", pooling},
+        {{{modules, list("sentence_transformers.models.Dense")}}, "unsupported",
+         "the module Dense is not supported, expected Transformer, Pooling and Normalize alone"},
+        {{{modules, list("LayerNorm")}}, "unsupported", "the module LayerNorm is not supported"},
+        {{{modules, R"({"0": "Transformer"})"}}, "invalid", "expected a list of modules"},
+        {{{modules, "[{}]"}}, "invalid", "expected modules with a type"}};
+    for (const auto& [files, code, message] : cases) {
+        const ModelWith model(files);
+        const Running server({}, model.config());
+        const Json error = error_of({{"input", kText}}, 400, server);
+        EXPECT_EQ(error["code"], code) << error;
+        EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(message));
+        EXPECT_EQ(server.complete({{"prompt", kText}, {"max_tokens", 2}})["usage"]["completion_tokens"], 2);
     }
+}
+
+TEST(Embeddings, ArePooledAsConfiguredWhateverTheFolderSays) {
+    const ModelWith cls(Files{{"1_Pooling/config.json", R"({"pooling_mode_cls_token": true})"}});
     config::EngineConfig c = cls.config();
     c.pooler_config.pooling_type = config::PoolingType::kLast;
     const Running server({}, c);

@@ -97,6 +97,10 @@ ReadRequest read_embedding(const Json& body, const ServedModel& model) {
     GenerationRequest& r = out.request;
     r.kind = ReplyKind::kEmbedding;
     if ((out.refusal = read_model_name(body, model, r))) return out;
+    if (model.pooler.refusal) {
+        out.refusal = Refusal{prefixed("embeddings", *model.pooler.refusal), ""};
+        return out;
+    }
     Fields f(body);
     r.embedding.pooling = model.pooler.pooling;
     r.embedding.normalize = model.pooler.normalize;

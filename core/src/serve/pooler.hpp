@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "base/result.hpp"
@@ -16,10 +17,10 @@ struct Pooler {
     bool normalize = true;
     bool is_matryoshka = false;       // embeddings may be cut short
     std::vector<uint32_t> dimensions; // to these alone; empty: to any
+    std::optional<Failure> refusal;   // why the model's embeddings cannot be made, such as a module that is not known
 };
 
-// Reads 1_Pooling/config.json, modules.json and config.json where they are there. Fails where the first wants a pooling
-// that is neither of the last token nor a mean, and no pooling_type is configured.
-Result<Pooler> read_pooler(const config::PoolerSettings&, const std::filesystem::path& model);
+// Reads 1_Pooling/config.json, modules.json and config.json where they are there.
+Pooler read_pooler(const config::PoolerSettings&, const std::filesystem::path& model);
 
 }  // namespace patchbay::serve

@@ -145,7 +145,7 @@ Result<ServedModel> served_model(const config::EngineConfig& config, const engin
     if (names.generation_config) {
         PB_TRY(out.default_sampling, default_sampling(path));
     }
-    PB_TRY(out.pooler, read_pooler(config.pooler_config, path));
+    out.pooler = read_pooler(config.pooler_config, path);
     const std::string& tokenizer = config.model.tokenizer;
     const fs::path source = tokenizer.empty() ? path : fs::path(tokenizer);
     if (out.tokenizer) PB_CHECK(read_chat_templates(out, source, names.chat_template_file));

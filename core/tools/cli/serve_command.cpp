@@ -93,7 +93,8 @@ Result<> serve_engine(ServeOptions& o, const host::Registry& registry, config::L
         PB_TRY(auto of_it, served(o, {o.names.served, {}, o.names.generation_config}, c, *made));
         return serve::NewEngine{std::move(made), std::move(of_it)};
     };
-    const std::string name = model.names.front(), sampling = model.default_sampling.text;
+    const std::string name = model.names.front(), sampling = model.default_sampling.text,
+                      no_embeddings = model.pooler.refusal ? model.pooler.refusal->text : "";
     if (const char* key = std::getenv("PATCHBAY_API_KEY"); key && *key) o.server.api_keys.emplace_back(key);
     o.server.version = PATCHBAY_VERSION;
     o.server.max_hang_s = loaded.config.swap.max_hang_s;
@@ -105,6 +106,7 @@ Result<> serve_engine(ServeOptions& o, const host::Registry& registry, config::L
     where.port = server->port();
     std::string started = "serving " + name + " on " + where.text() + "\n";
     if (!sampling.empty()) started += "sampling defaults of the model's generation_config.json: " + sampling + "\n";
+    if (!no_embeddings.empty()) started += "embeddings are refused: " + no_embeddings + "\n";
     if (server->admin()) started += "admin address: " + server->admin()->address().text() + "\n";
     std::cerr << started << std::flush;
     server->wait();
