@@ -175,9 +175,7 @@ ReadRequest read_chat(const Json& body, const ServedModel& model) {
     }
     RenderedChat chat = render_chat(body, model);
     if ((out.refusal = std::move(chat.refusal))) return out;
-    Prompt prompt;
-    prompt.tokens =
-        chat.add_special_tokens ? model.tokenizer->encode(chat.text) : model.tokenizer->encode_inside(chat.text);
+    Prompt prompt = prompt_of_text(chat.text, *model.tokenizer, chat.add_special_tokens);
     f.read("echo", r.echo);
     if (r.echo) f.refuse("echo", "is not supported for chats", StatusCode::kUnsupported);
     if (prompt.tokens.empty()) f.refuse("messages", "the template makes an empty prompt of them");

@@ -8,6 +8,7 @@
 #include "engine/request/request.hpp"
 #include "serve/fields.hpp"
 #include "serve/served_model.hpp"
+#include "text/tokenizer.hpp"
 
 namespace patchbay::serve {
 
@@ -16,6 +17,7 @@ enum class ReplyKind { kCompletion, kChat, kEmbedding };
 struct Prompt {
     std::vector<engine::TokenId> tokens;
     std::string text; // as the user gave it, or what the tokens say; only where it is echoed
+    std::optional<text::AroundText> around{}; // of the tokens those that were added to a text; none: ids were given
 };
 
 struct EmbeddingFormat {
@@ -63,6 +65,7 @@ ReadRequest read_completion(const Json& body, const ServedModel&);
 ReadRequest read_chat(const Json& body, const ServedModel&);
 ReadRequest read_embedding(const Json& body, const ServedModel&);
 
+Prompt prompt_of_text(const std::string& text, const text::Tokenizer&, bool add_special_tokens); // its tokens
 // Prompts of "prompt" or "input": a text, texts, ids or lists of ids.
 std::optional<Refusal> read_prompts(const Json& body, const ServedModel&, GenerationRequest&);
 // The messages of a chat as the prompt's text, by the model's template.

@@ -78,9 +78,9 @@ class PromptReader {
             if (!model_.tokenizer)
                 return fields_.refuse(name_, "the model has no tokenizer for a text, expected token ids",
                                       StatusCode::kUnsupported);
-            prompt.text = one.get<std::string>();
-            prompt.tokens =
-                special_ ? model_.tokenizer->encode(prompt.text) : model_.tokenizer->encode_inside(prompt.text);
+            const auto text = one.get<std::string>();
+            prompt = prompt_of_text(text, *model_.tokenizer, special_);
+            prompt.text = text;
             if (prompt.tokens.empty()) return fields_.refuse(name_, "is empty");
         } else if (is_ids(one)) {
             for (const Json& id : one) {
@@ -107,6 +107,19 @@ class PromptReader {
     bool special_ = true;
 };
 
+// Down to so many tokens, of which a text keeps those that the tokenizer puts around it. As in vLLM a text to embed
+// keeps its beginning, and all others their end.
+void truncate(Prompt& p, ReplyKind kind, size_t max_tokens) {
+    if (p.tokens.size() <= max_tokens) return;
+    const auto [before, after] = p.around.value_or(text::AroundText{});
+    const auto begin = p.tokens.begin() + static_cast<ptrdiff_t>(before),
+               end = p.tokens.end() - static_cast<ptrdiff_t>(after);
+    const auto cut = std::min(static_cast<ptrdiff_t>(p.tokens.size() - max_tokens), end - begin);
+    if (p.around && kind == ReplyKind::kEmbedding) p.tokens.erase(end - cut, end);
+    else p.tokens.erase(begin, begin + cut);
+    if (p.tokens.size() > max_tokens) p.tokens.resize(max_tokens);
+}
+
 // A tokenizer may have more tokens than the model.
 std::optional<Refusal> check_tokens(const Prompt& prompt, const ServedModel& model, const char* field) {
     const auto is_unknown = [&](engine::TokenId t) { return t < 0 || static_cast<uint32_t>(t) >= model.vocab_size; };
@@ -120,6 +133,11 @@ std::optional<Refusal> check_tokens(const Prompt& prompt, const ServedModel& mod
 }
 
 }  // namespace
+
+Prompt prompt_of_text(const std::string& text, const text::Tokenizer& tokenizer, bool add_special_tokens) {
+    if (!add_special_tokens) return {tokenizer.encode_inside(text), {}, text::AroundText{}};
+    return {tokenizer.encode(text), {}, tokenizer.around_text()};
+}
 
 std::optional<Refusal> read_prompts(const Json& body, const ServedModel& model, GenerationRequest& out) {
     return PromptReader(body, model, out).run();
@@ -148,9 +166,7 @@ std::optional<Refusal> fit_prompts(const Json& body, const ServedModel& model, G
         if (keep) {
             const uint32_t output = r.kind == ReplyKind::kEmbedding ? 0 : r.max_tokens.value_or(1);
             const int64_t room = int64_t(model.max_model_len) - output;
-            const auto max_kept = static_cast<size_t>(std::max<int64_t>(*keep == -1 ? room : *keep, 1));
-            if (p.tokens.size() > max_kept)
-                p.tokens.erase(p.tokens.begin(), p.tokens.end() - static_cast<long>(max_kept));
+            truncate(p, r.kind, static_cast<size_t>(std::max<int64_t>(*keep == -1 ? room : *keep, 1)));
         }
         if (auto refusal = check_tokens(p, model, r.prompt_field())) return refusal;
         if (model.max_prompt_tokens > 0 && p.tokens.size() > model.max_prompt_tokens)

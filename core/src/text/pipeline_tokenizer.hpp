@@ -34,6 +34,7 @@ class PipelineTokenizer final : public Tokenizer {
     static Result<std::shared_ptr<const Tokenizer>> create(Parts);
 
     std::vector<TokenId> encode(std::string_view text) const override;
+    AroundText around_text() const override { return {parts_.prefix.size(), parts_.suffix.size()}; }
     std::vector<TokenId> encode_inside(std::string_view text) const override;
     std::string_view token_bytes(TokenId) const override;
     bool is_special(TokenId) const override;

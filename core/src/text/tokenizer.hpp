@@ -1,5 +1,6 @@
 // Text to token ids and back. Thread-safe after construction.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -15,6 +16,9 @@ namespace patchbay::text {
 
 struct DecodeState;
 enum class SpecialTokens { kLeftOut, kKept }; // of a text
+struct AroundText { // tokens, such as BOS and EOS
+    size_t before = 0, after = 0;
+};
 
 class Tokenizer {
   public:
@@ -25,6 +29,7 @@ class Tokenizer {
 
     // Ids of text; special tokens in the text are recognised. Adds BOS where the tokenizer's post-processor says so.
     virtual std::vector<TokenId> encode(std::string_view text) const = 0;
+    virtual AroundText around_text() const { return {}; } // how many encode() adds
     // The same of a part of a text: nothing is added.
     virtual std::vector<TokenId> encode_inside(std::string_view text) const { return encode(text); }
     // The bytes of one token inside a text (it may be a part of a character); empty for an unknown id.
