@@ -31,7 +31,8 @@ Result<bool> WeightSource::stores_own_head() const {
     };
     for (const std::string& name : checkpoint->names()) {
         if (ends_with_one_of(name, {"lm_head.weight", "embed_out.weight"})) head = name;
-        if (ends_with_one_of(name, {"embed_tokens.weight", "wte.weight", "embed_in.weight"})) table = name;
+        if (ends_with_one_of(name, {"embed_tokens.weight", "wte.weight", "embed_in.weight", "word_embeddings.weight"}))
+            table = name;
     }
     if (head.empty() || table.empty()) return false;
     PB_TRY(const TensorView of_head, checkpoint->tensor(head));

@@ -42,6 +42,7 @@ TEST_P(StoredHead, ThatIsACopyOfTheTokenTableStaysTied) {
 INSTANTIATE_TEST_SUITE_P(Weights, StoredHead,
                          testing::Values(Names{"lm_head.weight", "model.embed_tokens.weight"},
                                          Names{"lm_head.weight", "transformer.wte.weight"},
+                                         Names{"lm_head.weight", "transformer.word_embeddings.weight"},
                                          Names{"embed_out.weight", "gpt_neox.embed_in.weight"}));
 
 }  // namespace
