@@ -196,7 +196,7 @@ Table<PoolerSettings> pooler_table() {
             {"last", PoolingType::kLast},
             {"mean", PoolingType::kMean}},
            "which hidden states embeddings are made of; LAST: that of the last token; MEAN: the mean of all; auto: as "
-           "1_Pooling/config.json in the model's folder says, else LAST")
+           "1_Pooling/config.json in the model's folder or pooling_type of the GGUF file says, else LAST")
         .key("normalize", &PoolerSettings::normalize,
              "scale embeddings to length 1; left out: as modules.json in the model's folder says, else true");
     return t;

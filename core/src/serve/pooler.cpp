@@ -5,6 +5,8 @@
 #include "base/json_file.hpp"
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
+#include "weights/checkpoint.hpp"
+#include "weights/gguf_pooling.hpp"
 
 namespace patchbay::serve {
 namespace {
@@ -57,6 +59,14 @@ Result<bool> has_normalize(const json& modules, const fs::path& file) {
     return out;
 }
 
+Result<engine::PoolingType> pooling_of_gguf(const fs::path& file) {
+    PB_TRY(const auto type, weights::read_gguf_pooling(file));
+    if (!type || *type == weights::kGgufPoolingLast) return engine::PoolingType::kLast;
+    if (*type == weights::kGgufPoolingMean) return engine::PoolingType::kMean;
+    return unsupported(file.string() + ": pooling_type is " + std::to_string(*type) +
+                       ", expected 1 (mean) or 3 (last) (or set pooler_config.pooling_type: LAST or MEAN)");
+}
+
 Result<> read_modules(const config::PoolerSettings& settings, const fs::path& model, Pooler& out) {
     using config::PoolingType;
     const fs::path of_pooling = model / "1_Pooling/config.json", of_modules = model / "modules.json";
@@ -69,6 +79,10 @@ Result<> read_modules(const config::PoolerSettings& settings, const fs::path& mo
     if (settings.pooling_type != PoolingType::kAuto) {
         out.pooling = settings.pooling_type == PoolingType::kMean ? engine::PoolingType::kMean
                                                                   : engine::PoolingType::kLast;
+        return {};
+    }
+    if (weights::is_gguf(model)) {
+        PB_TRY(out.pooling, pooling_of_gguf(model));
         return {};
     }
     PB_TRY(const json pooling, read_if_there(of_pooling));

@@ -20,7 +20,8 @@ struct Pooler {
     std::optional<Failure> refusal;   // why the model's embeddings cannot be made, such as a module that is not known
 };
 
-// Reads 1_Pooling/config.json, modules.json and config.json where they are there.
+// Reads 1_Pooling/config.json, modules.json and config.json of a folder where they are there, pooling_type of a GGUF
+// file.
 Pooler read_pooler(const config::PoolerSettings&, const std::filesystem::path& model);
 
 }  // namespace patchbay::serve

@@ -13,6 +13,7 @@ class ConfigOf {
     ConfigOf(const Gguf& file, std::string architecture) : keys_{file, std::move(architecture), {}} {}
 
     Result<FlatConfig> read() {
+        PB_CHECK(check_causal());
         PB_CHECK(read_shapes());
         PB_CHECK(keys_.at_most("block_count", 1024)); // as models take them: more would only fill the memory
         PB_CHECK(keys_.at_most("attention.key_length", 1024));
@@ -38,6 +39,14 @@ class ConfigOf {
     bool is(std::string_view architecture) const { return keys_.is(architecture); }
     std::string& out(const std::string& key) { return keys_.out[key]; }
     std::string own(const std::string& key) const { return keys_.own(key); }
+
+    Result<> check_causal() const {
+        const GgufValue* const causal = keys_.find(own("attention.causal"));
+        if (!causal || causal->truth().value_or(false)) return {};
+        if (!causal->truth()) return keys_.fault(own("attention.causal"), "true or false");
+        return unsupported(keys_.file.where + ": " + own("attention.causal") +
+                           " is false, expected true: attention to later tokens is not supported");
+    }
 
     // What the tensors say.
     Result<> read_shapes() {

@@ -231,6 +231,17 @@ TEST_F(GgufFiles, say_which_key_has_which_value_and_what_was_expected) {
               "cannot open " + (folder / "none.gguf").string() + ": No such file or directory");
 }
 
+TEST_F(GgufFiles, whose_tokens_see_later_ones_are_refused) {
+    const auto causal = [](char value) {
+        return tiny_llama().key("llama.attention.causal", GgufType::kBool, std::string(1, value));
+    };
+    EXPECT_EQ(config_error(causal(1)), "(was read)");
+    const std::string key = (folder / "m.gguf").string() + ": llama.attention.causal is ";
+    EXPECT_EQ(config_error(causal(0)), key + "false, expected true: attention to later tokens is not supported");
+    EXPECT_EQ(read_model_config(folder / "m.gguf").failure().code, StatusCode::kUnsupported);
+    EXPECT_EQ(config_error(tiny_llama().key("llama.attention.causal", "no")), key + "'no', expected true or false");
+}
+
 TEST_F(GgufFiles, of_other_families_name_what_is_wrong) {
     const auto family = [](const std::string& name) {
         GgufBytes out;
