@@ -130,6 +130,29 @@ TEST(BeamSearch, SaysWhichBeamEachGoesOnFrom) {
     EXPECT_THAT(search.open()[1].tokens, ElementsAre(1, 1));
 }
 
+TEST(BeamSearch, SharesLogprobsOfTheTokensThatBeamsHaveInCommon) {
+    SamplingParams p = two(EarlyStopping::kNo);
+    p.logprobs = 1;
+    BeamSearch search = begin(p);
+    search.step({{{0, -0.5f}, {1, -0.6f}, {3, -5.0f}, {4, -6.0f}}});
+    search.step({{{0, -5.0f}, {1, -6.0f}, {3, -7.0f}, {4, -8.0f}}, {{0, -0.1f}, {1, -0.2f}, {3, -7.0f}, {4, -8.0f}}});
+    search.step({{{kEnd, -0.1f}, {0, -0.2f}, {3, -7.0f}, {4, -8.0f}},
+                 {{kEnd, -3.0f}, {0, -4.0f}, {3, -7.0f}, {4, -8.0f}}});
+    const auto sampled = [&](const Hypothesis& h) {
+        std::vector<float> out;
+        for (const TokenLogprobs& t : search.logprobs_of(h)) {
+            out.push_back(t.sampled);
+            EXPECT_EQ(t.top.size(), 1u);
+        }
+        return out;
+    };
+    ASSERT_EQ(search.complete().size(), 1u);
+    EXPECT_THAT(sampled(search.complete()[0]), ElementsAre(-0.6f, -0.1f, -0.1f));
+    EXPECT_THAT(sampled(search.open()[0]), ElementsAre(-0.6f, -0.1f, -0.2f));
+    EXPECT_EQ(search.links()[*search.complete()[0].logprobs].before, search.links()[*search.open()[0].logprobs].before);
+    EXPECT_EQ(search.links().size(), 2u + 2u + 3u) << "one for each token of a beam or a complete sequence";
+}
+
 TEST(BeamSearch, WantsCandidatesEnoughThoughSomeMayNotEndYet) {
     SamplingParams p = two(EarlyStopping::kNo);
     EXPECT_EQ(begin(p).kept(), 4u);

@@ -46,15 +46,26 @@ uint32_t BeamSearch::wanted() const {
 
 bool BeamSearch::ends(TokenId t) const { return contains(settings_.ends, t); }
 
-Hypothesis BeamSearch::extend(const Hypothesis& parent, const Candidates& highest, TokenId token, float logprob) const {
+std::optional<size_t> BeamSearch::link(const Hypothesis& parent, const Candidates& highest, float logprob) {
+    const auto& wanted = settings_.sampling.logprobs;
+    if (!wanted) return std::nullopt;
+    const auto n = std::min(highest.size(), static_cast<size_t>(*wanted));
+    links_.push_back({{logprob, {highest.begin(), highest.begin() + static_cast<ptrdiff_t>(n)}}, parent.logprobs});
+    return links_.size() - 1;
+}
+
+std::vector<TokenLogprobs> BeamSearch::logprobs_of(const Hypothesis& h) const {
+    std::vector<TokenLogprobs> out;
+    for (auto at = h.logprobs; at; at = links_[*at].before) out.push_back(links_[*at].own);
+    std::ranges::reverse(out);
+    return out;
+}
+
+Hypothesis BeamSearch::extend(const Hypothesis& parent, TokenId token, float logprob) const {
     const SamplingParams& p = settings_.sampling;
     Hypothesis out = parent;
     out.tokens.push_back(token);
     out.sum += logprob;
-    if (p.logprobs) {
-        const auto n = std::min(highest.size(), static_cast<size_t>(*p.logprobs));
-        out.logprobs.push_back({logprob, {highest.begin(), highest.begin() + static_cast<ptrdiff_t>(n)}});
-    }
     const bool may_stop = out.tokens.size() > p.min_tokens;
     const bool at_end = may_stop && ends(token);
     if (out.detokenizer && (!at_end || p.include_stop_str_in_output)) {
@@ -95,12 +106,14 @@ void BeamSearch::step(const std::vector<Candidates>& by_beam) {
     parents_.clear();
     for (uint32_t rank = 0; rank < all.size() && (rank < width || next.size() < width); ++rank) {
         const Candidate& c = all[rank];
-        Hypothesis child = extend(open_[c.parent], by_beam[c.parent], c.token, c.logprob);
-        if (child.finish == FinishReason::kNone) {
-            if (next.size() == width) continue;
+        Hypothesis child = extend(open_[c.parent], c.token, c.logprob);
+        const bool ended = child.finish != FinishReason::kNone;
+        if (ended ? rank >= width : next.size() == width) continue; // one after these is complete, but no beam
+        child.logprobs = link(open_[c.parent], by_beam[c.parent], c.logprob);
+        if (!ended) {
             next.push_back(std::move(child));
             parents_.push_back(c.parent);
-        } else if (rank < width) { // one after these is complete, but no beam
+        } else {
             complete_.push_back(std::move(child));
         }
     }

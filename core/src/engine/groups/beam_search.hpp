@@ -18,7 +18,7 @@ struct SamplingParams;
 
 struct Hypothesis { // one output, complete or as far as it has come
     std::vector<TokenId> tokens;
-    std::vector<TokenLogprobs> logprobs; // if they are asked for
+    std::optional<size_t> logprobs;      // the last token's among BeamSearch::links(), if they are asked for
     double sum = 0;                      // of the tokens' log-probabilities
     std::string text;
     std::optional<text::Detokenizer> detokenizer; // none: ids only
@@ -54,14 +54,23 @@ class BeamSearch {
     const std::vector<uint32_t>& parents() const { return parents_; }
     bool over() const { return over_; }
     const std::vector<Hypothesis>& complete() const { return complete_; } // best first, at most beam_width
+    // Log-probabilities of tokens. Hypotheses share those of the tokens that they have in common.
+    struct Link {
+        TokenLogprobs own;
+        std::optional<size_t> before; // the link of the token before it
+    };
+    const std::vector<Link>& links() const { return links_; }
+    std::vector<TokenLogprobs> logprobs_of(const Hypothesis&) const; // by token, if they are asked for
 
   private:
     bool ends(TokenId) const;
-    Hypothesis extend(const Hypothesis&, const Candidates&, TokenId, float logprob) const;
+    Hypothesis extend(const Hypothesis&, TokenId, float logprob) const;
+    std::optional<size_t> link(const Hypothesis& parent, const Candidates&, float logprob);
     bool can_improve() const;
 
     Settings settings_;
     std::vector<Hypothesis> open_, complete_;
+    std::vector<Link> links_;
     std::vector<uint32_t> parents_;
     bool over_ = false;
 };

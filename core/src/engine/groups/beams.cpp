@@ -254,7 +254,7 @@ std::vector<BeamSearches::Ending> BeamSearches::end(const Sequence& of, const Fa
         s->tokens.insert(s->tokens.end(), h.tokens.begin(), h.tokens.end());
         RequestOutput& delta = s->output.delta;
         delta.tokens = h.tokens;
-        delta.logprobs = h.logprobs;
+        delta.logprobs = g.search.logprobs_of(h);
         delta.text = h.text;
         delta.stop_token = h.stop_token;
         delta.beam_score = h.score;
