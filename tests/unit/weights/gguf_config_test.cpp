@@ -1,7 +1,6 @@
 // What the metadata of GGUF files says of a model: keys with values, positions, windows, and what is refused.
 #include <gmock/gmock.h>
 
-#include <map>
 #include <span>
 
 #include "unit/weights/gguf_fixture.hpp"
