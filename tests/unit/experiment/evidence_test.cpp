@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <random>
+#include <vector>
 
 #include "made_up_runs.hpp"
 
@@ -116,14 +117,14 @@ TEST(Evidence, TheVariantThatLooksBestOfManyIsRarelyCalledBetter) {
 
 // Beside the baseline all ten repeats of the best one count, beside another variant three.
 TEST(Evidence, AWinnerTakesFiveIndependentRepeatsBesideEachOther) {
-    const double ours[] = {100, 101, 102}, others[] = {110, 111, 112.5};
+    const std::vector<std::vector<double>> three = {{}, {100, 101, 102}, {110, 111, 112.5}};
     Measured m;
     const size_t metric = metric_named("ttft_p50").value();
     for (size_t v = 0; v < 3; ++v) {
         auto& values = m.values.emplace_back(metric_infos().size(), std::vector<double>(kRepeats, kNoValue))[metric];
         auto& timings = m.timings.emplace_back();
         for (size_t r = 0; r < kRepeats; ++r) {
-            values[r] = v == 0 ? 150 + static_cast<double>(r) : (v == 1 ? ours : others)[r % 3];
+            values[r] = v == 0 ? 150 + static_cast<double>(r) : three[v][r % 3];
             timings.push_back(v == 0 ? r : r % 3);
         }
     }
