@@ -270,6 +270,7 @@ TEST_F(RankSwap, ThatEndsARankOnItsProbationEndsTheEngineWhichNamesTheRank) {
     const std::string fault = fault_of(s, exits, swap);
     EXPECT_THAT(fault, StartsWith("rank 1 ("));
     EXPECT_THAT(fault, HasSubstr("exited with code 3"));
+    EXPECT_EQ(swap->record().state, SwapState::kRolledBack) << "and it destroys the component";
 }
 
 TEST_F(RankSwap, ThatFailsInAStepAfterItsProbationEndsTheEngineWhichNamesTheRank) {

@@ -98,11 +98,13 @@ Result<> RankSwaps::prepare_attention(const RankSwap& swap) {
 }
 
 Result<> RankSwaps::prepare_model(const RankSwap& swap) {
+    bool refused = false; // once: that ends the loading, and then gives back what was loaded
     auto loaded = load(swap, [&](const std::function<void()>& f) {
         const std::lock_guard held(device_);
-        {
+        if (!refused) {
             const std::lock_guard lock(mutex_);
-            if (stopping_ || loading_.at(swap.candidate)) return false;
+            refused = stopping_ || loading_.at(swap.candidate);
+            if (refused) return false;
         }
         f();
         return true;

@@ -66,7 +66,13 @@ Result<> RankedAttention::check(host::Component& c) {
 Result<bool> RankedAttention::use(const host::Component& c) {
     const uint64_t candidate = candidate_of(c);
     const auto use_of = [](uint64_t n) { return message(RankSwap::Slot::kAttention, RankSwap::Verb::kUse, n); };
+    const bool goes_back = runner_.attention().keeps(c);
     const Result<> theirs = on_all(group_, use_of(candidate));
+    if (!theirs && goes_back) { // what it goes back from is destroyed soon, whatever has become of the other ranks
+        (void)LocalAttention::use(c);
+        current_ = candidate;
+        return theirs.failure();
+    }
     const Result<bool> ours = theirs ? LocalAttention::use(c) : Result<bool>(theirs.failure());
     if (ours) {
         current_ = candidate;
@@ -104,7 +110,15 @@ Result<std::unique_ptr<runner::LoadedWeights>> RankedModel::load(const host::Com
     const auto drop = [&] {
         (void)group_.order(message(RankSwap::Slot::kModel, RankSwap::Verb::kDrop, candidate));
     };
-    auto ours = LocalModel::load(c, choice, files, run);
+    auto ours = [&] {
+        try {
+            return LocalModel::load(c, choice, files, run);
+        } catch (...) { // as without memory
+            drop();
+            (void)group_.done(order, RankSwap::Verb::kPrepare);
+            throw;
+        }
+    }();
     if (!ours) drop(); // the others then load no further
     const Result<> theirs = group_.done(order, RankSwap::Verb::kPrepare);
     if (!ours) return ours;

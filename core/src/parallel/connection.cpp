@@ -60,8 +60,9 @@ Result<> Connection::flush() {
 }
 
 Result<> Connection::receive(std::vector<Message>& arrived) {
-    constexpr size_t kPart = 1 << 16, kMaxParts = 1024; // a sender that never stops must not delay the others
-    for (size_t part = 0; part < kMaxParts; ++part) {
+    constexpr size_t kPart = 1 << 16;
+    const size_t max_parts = max_message_ < kPart ? 1 : 1024; // a sender that never stops must not delay the others
+    for (size_t part = 0; part < max_parts; ++part) {
         const size_t before = in_.size();
         in_.resize(before + kPart);
         const ssize_t n = recv(socket_.get(), in_.data() + before, kPart, 0);

@@ -41,10 +41,13 @@ Result<std::unique_ptr<Group>> Group::begin(std::shared_ptr<Hub> hub, const Begi
     out->wire_ = {sizeof(pb_group), 0, out->hub_->size(), static_cast<uint32_t>(what.connect_ms),
                   out->address_.c_str(), out.get(), set, get};
     PB_CHECK(out->hub_->begin(bytes_of(what)));
+    out->began_ = true;
     return out;
 }
 
-Group::~Group() { hub_->end(""); }
+Group::~Group() {
+    if (began_) hub_->end("");
+}
 
 Failure Group::known_cause(const Failure& fault) const {
     Failure why = hub_->explain(fault);
@@ -108,8 +111,10 @@ Result<> Group::reconnect(Failure& fault, const std::function<Result<>()>& devic
         if (theirs) fault = *theirs;
         return {};
     }
-    hub_->fail_session(done.failure());
-    return prefixed("the ranks' devices cannot connect anew", done.failure());
+    Failure why = prefixed("after a step that failed (" + fault.text + ") the ranks' devices cannot connect again",
+                           done.failure());
+    hub_->fail_session(why);
+    return why;
 }
 
 Result<uint64_t> Group::order(RankSwap swap) {

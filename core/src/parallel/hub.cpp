@@ -66,18 +66,23 @@ void Hub::watch(std::function<void()> on_failure) {
 
 Result<> Hub::begin(std::string_view what) {
     HubState& s = *state_;
-    const std::lock_guard lock(s.mutex);
-    if (s.failure.exists()) return s.failure.why();
-    if (s.in_session) return unavailable("the ranks are busy with another engine");
-    s.store.clear();
-    s.steps.clear();
-    s.trial.end();
-    for (const auto& p : s.peers.all()) {
-        p->replies.clear();
-        p->ended = false;
+    Result<> posted;
+    {
+        const std::lock_guard lock(s.mutex);
+        if (s.failure.exists()) return s.failure.why();
+        if (s.in_session) return unavailable("the ranks are busy with another engine");
+        s.store.clear();
+        s.steps.clear();
+        s.trial.end();
+        for (const auto& p : s.peers.all()) {
+            p->replies.clear();
+            p->ended = false;
+        }
+        s.in_session = true;
+        posted = s.post_to_ranks(MessageType::kBegin, what);
     }
-    s.in_session = true;
-    return s.post_to_ranks(MessageType::kBegin, what);
+    if (!posted) end(posted.error()); // for those that were told
+    return posted;
 }
 
 Result<> Hub::broadcast(MessageType type, std::string_view bytes) {

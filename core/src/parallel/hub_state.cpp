@@ -4,6 +4,11 @@
 #include <unistd.h>
 
 namespace patchbay::parallel {
+namespace {
+
+constexpr size_t kMaxText = 64 << 10; // of why a session ends
+
+}  // namespace
 
 HubState::HubState(uint32_t size, std::vector<Member> members, const Deadlines& d)
     : deadlines(d), wakes(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), peers(size, std::move(members)), store(peers) {}
@@ -23,7 +28,7 @@ Result<> HubState::post_to_ranks(MessageType type, std::string_view bytes) {
 void HubState::declare(const Failure& why, RankFailure::Lasts lasts) {
     if (!failure.changes(lasts)) return;
     const bool is_first = !failure.exists();
-    if (is_first) (void)post_to_ranks(MessageType::kEnd, why.text);
+    if (is_first) (void)post_to_ranks(MessageType::kEnd, std::string_view(why.text).substr(0, kMaxText));
     failure.set(why, lasts, in_session);
     changed.notify_all();
     if (is_first && on_failure) on_failure();

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kGrace = 1000 * kMillisecond;     // in which a more likely cause may appear
 constexpr uint64_t kQuitGrace = 2'000 * kMillisecond; // for children to end by themselves
-constexpr size_t kMaxReplies = 1024;                // that wait to be gathered
+constexpr size_t kMaxReplies = 4;                   // that wait to be gathered: a rank sends one at a time
 
 using Lasts = RankFailure::Lasts;
 using Sign = RankFailure::Sign;
@@ -40,7 +40,7 @@ HubThread::HubThread(HubState& state, std::string job, Socket listener)
 HubThread::~HubThread() {
     {
         const std::lock_guard lock(s_.mutex);
-        (void)s_.post_to_ranks(MessageType::kQuit, "");
+        (void)s_.peers.post_to_ranks(MessageType::kQuit, ""); // also after a failure
         stopping_ = true;
         s_.wake();
     }

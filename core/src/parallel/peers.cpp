@@ -55,12 +55,13 @@ std::string Peers::address() const {
 }
 
 Result<> Peers::post_to_ranks(MessageType type, std::string_view bytes) {
+    Result<> all;
     for (const auto& p : all_) {
         if (!p->joined || p->closed) continue;
-        if (const auto posted = p->connection.post(type, bytes); !posted)
-            return fail(posted.code(), text_of(p->info) + " " + posted.error());
+        if (const auto posted = p->connection.post(type, bytes); !posted && all) // the others are told all the same
+            all = fail(posted.code(), text_of(p->info) + " " + posted.error());
     }
-    return {};
+    return all;
 }
 
 bool Peers::have_backlog() const {

@@ -1,5 +1,7 @@
 #include "runner/attention_in_use.hpp"
 
+#include <algorithm>
+
 namespace patchbay::runner {
 
 Result<> AttentionInUse::check(const host::Component& attention) const {
@@ -26,6 +28,10 @@ Result<bool> AttentionInUse::use(const host::Component& attention) {
     current_ = &attention;
     for (const Attending& model : models_) model.renew_graphs();
     return reads;
+}
+
+bool AttentionInUse::keeps(const host::Component& attention) const {
+    return std::ranges::all_of(models_, [&](const Attending& model) { return model.layers->keeps(attention); });
 }
 
 void AttentionInUse::forget() {

@@ -29,8 +29,9 @@ class AttentionInUse {
     // The one before it stays bound until forget(), so that a failure changes nothing and it can come back. Graphs are
     // captured again. True: it can read the pages that the one before it has written.
     Result<bool> use(const host::Component&);
-    void forget(); // the one before the current one
-    void end();    // no pass comes any more
+    bool keeps(const host::Component&) const; // bound, as the one before the current one: use() of it cannot fail
+    void forget();                            // the one before the current one
+    void end();                               // no pass comes any more
 
   private:
     struct Attending {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/refusals.hpp"
+
 namespace patchbay::runner {
 namespace {
 
@@ -104,7 +106,7 @@ Result<std::vector<kv::LayerKv>> KvLayers::describe(std::span<const pb_kv_spec> 
         if (!*owner) continue;
         const kv::LayerKv& its = kept[**owner];
         if (its.bytes != kept[i].bytes || its.layout_tag != kept[i].layout_tag)
-            return fail("layer " + std::to_string(i) + " shares the KV of layer " + std::to_string(**owner) +
+            return unsupported("layer " + std::to_string(i) + " shares the KV of layer " + std::to_string(**owner) +
                         ", which " + attention_.label() + " lays out as " + its.layout_tag + " and not as " +
                         kept[i].layout_tag);
     }
@@ -146,7 +148,7 @@ Result<> KvLayers::check_pages(const host::Component& attention) const {
     PB_TRY(const auto layers, describe_layers(attention, layers_, form_));
     for (size_t i = 0; i < layers.size(); ++i)
         if (layers[i].bytes > layer_bytes_[i])
-            return fail("a page of layer " + std::to_string(i) + " takes " + std::to_string(layers[i].bytes) +
+            return unsupported("a page of layer " + std::to_string(i) + " takes " + std::to_string(layers[i].bytes) +
                         " bytes as it lays it out, expected at most the " + std::to_string(layer_bytes_[i]) +
                         " that the engine was started with (start it with this attention)");
     return {};

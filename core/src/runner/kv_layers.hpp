@@ -39,6 +39,7 @@ class KvLayers {
     // nothing. True: it can read what is in the pages.
     Result<bool> rebind(const host::Component& attention);
     void unbind_other() { other_.reset(); }
+    bool keeps(const host::Component& attention) const { return other_ && &other_->attention() == &attention; }
     void unbind(); // all: nothing attends any more
 
     std::span<const pb_kv_spec> layers() const { return layers_; }

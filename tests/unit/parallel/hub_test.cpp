@@ -419,6 +419,20 @@ TEST(Group, AgreesOnWhatAllRanksHaveAndRefusesOneThatHasSomethingElse) {
     for (const auto& spoke : p.spokes) ASSERT_TRUE(spoke->post(MessageType::kEnded, ""));
 }
 
+TEST(Group, IsRefusedWhileAnotherHasTheRanksWhichGoesOn) {
+    Pair p = joined(2);
+    const std::shared_ptr<Hub> hub = std::move(p.hub);
+    const auto group = Group::begin(hub, {"model: x", {}, 1'000});
+    ASSERT_TRUE(group);
+    const auto second = Group::begin(hub, {"model: y", {}, 1'000});
+    ASSERT_FALSE(second);
+    EXPECT_THAT(second.error(), HasSubstr("busy with another engine"));
+    EXPECT_EQ(p.spokes[0]->next()->type, MessageType::kBegin);
+    ASSERT_TRUE(hub->broadcast(MessageType::kGo, "on"));
+    EXPECT_EQ(p.spokes[0]->next()->type, MessageType::kGo) << "its session was ended";
+    ASSERT_TRUE(p.spokes[0]->post(MessageType::kEnded, ""));
+}
+
 TEST(Group, KeepsForDevicesWhatTheContractSaysOnEveryRank) {
     Pair p = joined(2);
     const std::shared_ptr<Hub> hub = std::move(p.hub);

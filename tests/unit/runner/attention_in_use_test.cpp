@@ -73,7 +73,9 @@ class AttentionInUseTest : public ::testing::Test {
 };
 
 TEST_F(AttentionInUseTest, ReadsPagesOfTheSameLayout) {
+    EXPECT_FALSE(in_use_.keeps(*other_));
     EXPECT_TRUE(*in_use_.use(*other_));
+    EXPECT_TRUE(in_use_.keeps(first_));
     EXPECT_EQ(&in_use_.component(), other_.get());
     EXPECT_EQ(renewed_, 2) << "graphs of both models";
     EXPECT_EQ(first().bound, 2) << "until it is forgotten";
@@ -107,7 +109,9 @@ TEST_F(AttentionInUseTest, StaysWhereTheDraftCannotHaveTheOther) {
 TEST_F(AttentionInUseTest, RefusesOneWhosePagesAreLarger) {
     EXPECT_TRUE(in_use_.check(*other_));
     played(*other_).page_bytes = 65;
-    EXPECT_THAT(in_use_.check(*other_).error(), HasSubstr("a page of layer 0 takes 128 bytes"));
+    const auto checked = in_use_.check(*other_);
+    EXPECT_THAT(checked.error(), HasSubstr("a page of layer 0 takes 128 bytes"));
+    EXPECT_EQ(checked.code(), StatusCode::kUnsupported);
 }
 
 TEST_F(AttentionInUseTest, SaysWhatItCostsWhereNothingIsComputed) {

@@ -40,7 +40,7 @@ void AttentionSwaps::enter() {
 bool AttentionSwaps::roll_back(const std::string& phase, const Failure& why) {
     if (!slot_.previous()) return false;
     if (bound_) {
-        if (const auto back = exchange_->use(*slot_.previous()); !back) // it is bound still
+        if (const auto back = exchange_->use(*slot_.previous()); !back) // of another rank, which ends the engine
             spdlog::error("attention: {}", back.error());
         exchange_->forget();
         recompute_all();
