@@ -87,12 +87,13 @@ TEST_F(VllmSeriesTest, AStepSetsTheStateAndAddsToTheCounts) {
 TEST_F(VllmSeriesTest, DraftsAreCountedByPosition) {
     SpeculationSeries series(factory);
     engine::StepReport r;
+    r.drafts.verified_sequences = 1; // by a tree: two drafts are first ones
     r.drafts.drafted_at = {2, 1};
     r.drafts.accepted_at = {2};
     r.drafts.drafted_tokens = 3;
     r.drafts.accepted_tokens = 2;
     series.on_step(r);
-    EXPECT_EQ(value("spec_decode_num_drafts_total"), 2);
+    EXPECT_EQ(value("spec_decode_num_drafts_total"), 1);
     EXPECT_EQ(value("spec_decode_num_draft_tokens_total"), 3);
     EXPECT_EQ(value("spec_decode_num_accepted_tokens_total"), 2);
     EXPECT_EQ(value("spec_decode_num_accepted_tokens_per_pos_total", {{"position", "0"}}), 2);

@@ -104,6 +104,9 @@ class CrossChecks {
 
     void graphs() {
         const EngineSettings& e = c_.engine;
+        if (c_.proposer && e.num_speculative_tokens > 0 && e.cudagraph_mode == GraphMode::kFullDecodeOnly)
+            warnings_.add(at("engine.cudagraph_mode"),
+                          "cudagraph_mode: FULL_DECODE_ONLY replays no step that verifies drafts; FULL does");
         if (e.cudagraph_mode != GraphMode::kNone) return;
         const std::string why = "with cudagraph_mode: NONE";
         without_effect("engine", "cudagraph_capture_sizes", !e.cudagraph_capture_sizes.empty(), why);

@@ -59,13 +59,15 @@ struct PreemptionReport {
 
 struct DraftReport {
     static constexpr size_t kPositions = 16;
+    uint32_t verified_sequences = 0;                     // those that had drafts
     uint32_t drafted_tokens = 0, accepted_tokens = 0;
     std::array<uint32_t, kPositions> drafted_at{}, accepted_at{}; // by position; the last one: and after it
     uint32_t branches = 0, dropped_branches = 0;         // paths of drafts but the first: verified, without room
     uint32_t branch_tokens = 0;                          // accepted that the first path did not have
     uint32_t length = 0;                                 // that each sequence was given after this step, at most
     uint32_t passes = 0, pass_tokens = 0;                // of a draft model, prompts included
-    uint64_t pass_ns = 0;                                // a part of propose_ns
+    uint64_t propose_ns = 0;                             // until they are there: calls, passes, copies of pages
+    uint64_t pass_ns = 0;                                // of it, the passes
 };
 
 struct GrammarReport {

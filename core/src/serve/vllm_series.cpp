@@ -78,7 +78,7 @@ SpeculationSeries::SpeculationSeries(const SeriesFactory& f)
 }
 
 void SpeculationSeries::on_step(const engine::StepReport& r) {
-    drafts_.Increment(r.drafts.drafted_at[0]);
+    drafts_.Increment(r.drafts.verified_sequences);
     draft_tokens_.Increment(r.drafts.drafted_tokens);
     accepted_.Increment(r.drafts.accepted_tokens);
     for (size_t i = 0; i < accepted_at_.size(); ++i) accepted_at_[i]->Increment(r.drafts.accepted_at[i]);

@@ -62,7 +62,8 @@ class SpeculationSeries {
 
   private:
     prometheus::Counter &drafts_, &draft_tokens_, &accepted_;
-    std::array<prometheus::Counter*, engine::DraftReport::kPositions> accepted_at_{};
+    // The report's last position counts those after it, too.
+    std::array<prometheus::Counter*, engine::DraftReport::kPositions - 1> accepted_at_{};
 };
 
 // Where the time of a request goes.

@@ -81,7 +81,7 @@ struct Passes { // of one engine, each the sum of its decoding steps
             tokens.back() += r.work.sampled_tokens;
             steps.back() += 1;
             sequences.back() += r.work.scheduled_seqs;
-            proposing += static_cast<double>(r.calls.propose_ns) * 1e-9;
+            proposing += static_cast<double>(r.drafts.propose_ns) * 1e-9;
             length += r.drafts.length;
             computed += r.work.scheduled_tokens;
         }

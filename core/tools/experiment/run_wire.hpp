@@ -160,8 +160,8 @@ void fields(auto& a, engine::PreemptionReport& p) {
       p.pages_to_device, p.swap_fallbacks, p.swap_pages, p.used_swap_pages, p.host_page_ns, p.token_ns);
 }
 void fields(auto& a, engine::DraftReport& d) {
-    a(d.drafted_tokens, d.accepted_tokens, d.drafted_at, d.accepted_at, d.branches, d.dropped_branches,
-      d.branch_tokens, d.length, d.passes, d.pass_tokens, d.pass_ns);
+    a(d.verified_sequences, d.drafted_tokens, d.accepted_tokens, d.drafted_at, d.accepted_at, d.branches,
+      d.dropped_branches, d.branch_tokens, d.length, d.passes, d.pass_tokens, d.propose_ns, d.pass_ns);
 }
 void fields(auto& a, engine::GrammarReport& g) {
     a(g.masks, g.cut_drafts, g.mask_ns, g.compiled, g.cached, g.refused, g.compile_ns);

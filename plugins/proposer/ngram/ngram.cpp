@@ -27,7 +27,7 @@ class Ngram {
             if (tokens.size() > window_) tokens = tokens.last(window_);
             find_places(tokens, batch.max_paths(i));
             matches += !places_.empty();
-            for (const Place& place : places_) batch.add_path(i, tokens.last(place.from_end));
+            for (const Place& place : places_) batch.add_path(i, continuation(tokens, place, batch.row(i).max_drafts));
         }
         metrics_.add("ngram_lookups", batch.size());
         metrics_.add("ngram_matches", matches);
@@ -38,6 +38,15 @@ class Ngram {
     struct Place {
         size_t from_end, length; // of the match
     };
+
+    // What followed there. Where that reaches the last tokens it goes on with itself: a text that repeats itself.
+    std::span<const int32_t> continuation(std::span<const int32_t> tokens, const Place& place, uint32_t max_drafts) {
+        const auto followed = tokens.last(place.from_end);
+        if (followed.size() >= max_drafts) return followed;
+        continued_.clear();
+        for (uint32_t j = 0; j < max_drafts; ++j) continued_.push_back(followed[j % followed.size()]);
+        return continued_;
+    }
 
     // Earlier places that match the last tokens, the longest match first, of equal ones the latest; for one path only
     // the first of them. Matching backwards, the length of the match at every place is the Z-function of the
@@ -66,6 +75,7 @@ class Ngram {
     patchbay::Metrics metrics_;
     std::vector<size_t> agree_;
     std::vector<Place> places_;
+    std::vector<int32_t> continued_;
 };
 
 }  // namespace

@@ -233,6 +233,19 @@ TEST(DraftModel, EndsAChainThatItDoubts) {
     EXPECT_GT(doubtful.accepted * sure.drafted, sure.accepted * doubtful.drafted) << "of fewer drafts a larger share";
 }
 
+// With rejection and at temperature 0 the one token has all of the probability that it is drawn with.
+TEST(DraftModel, DoubtsDraftsThatAreDrawnAtTemperature0) {
+    std::vector<Case> all = cases(4);
+    for (Case& one : all) one.sampling = greedy(40);
+    auto c = drafted(demo());
+    c.speculative.rejection_sample_method = config::Verification::kRejection;
+    const Ran sure = run(c, all);
+    c.proposer->settings["min_probability"] = "0.5";
+    const Ran doubtful = run(c, all);
+    expect_same_texts(doubtful, sure, "min_probability");
+    EXPECT_LT(doubtful.drafted, sure.drafted);
+}
+
 TEST(DraftModel, DraftsNoFurtherThanItReaches) {
     auto c = tiny_model();
     auto shape = c.model.shape;

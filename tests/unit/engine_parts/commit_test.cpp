@@ -74,6 +74,7 @@ TEST(Commit, DraftsAreTakenAsFarAsTheyEqualWhatWasSampled) {
     EXPECT_THAT(none.output.delta.tokens, ElementsAre(8));
     EXPECT_EQ(none.tokens.size(), 6u);
     EXPECT_EQ(two.drafts + all.drafts + none.drafts, 0u);
+    EXPECT_EQ(b.report().drafts.verified_sequences, 3u);
     EXPECT_EQ(b.report().drafts.drafted_tokens, 6u);
     EXPECT_EQ(b.report().drafts.accepted_tokens, 3u);
     EXPECT_EQ(b.report().drafts.drafted_at[0], 3u);

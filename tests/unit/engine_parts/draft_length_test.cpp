@@ -18,6 +18,7 @@ struct World { // that a policy lives in
     double acceptance;
     double fixed_us, token_us, draft_us; // of a step, of each token in it, of each draft made
     uint32_t sequences;
+    uint32_t least_made = 0; // drafts' worth of proposing in a step without drafts: a draft model's pass
 };
 
 StepReport step_of(const World& w, uint32_t drafts) {
@@ -28,8 +29,8 @@ StepReport step_of(const World& w, uint32_t drafts) {
         r.drafts.drafted_at[i] = 1000;
         r.drafts.accepted_at[i] = static_cast<uint32_t>(reached *= w.acceptance);
     }
-    r.calls.propose_ns = static_cast<uint64_t>(1000 * w.draft_us * drafts);
-    r.end_ns = static_cast<uint64_t>(1000 * (w.fixed_us + w.token_us * r.work.scheduled_tokens)) + r.calls.propose_ns;
+    r.drafts.propose_ns = static_cast<uint64_t>(1000 * w.draft_us * std::max(drafts, w.least_made));
+    r.end_ns = static_cast<uint64_t>(1000 * (w.fixed_us + w.token_us * r.work.scheduled_tokens)) + r.drafts.propose_ns;
     return r;
 }
 
@@ -58,6 +59,7 @@ constexpr World kWorlds[] = {
     {0.3, 100, 50, 100, 4},
     {0.05, 1000, 10, 300, 1}, // wrong and dear: none
     {0.8, 100, 100, 1, 64},   // a large batch: each token costs in full
+    {0.5, 1000, 1, 500, 1, 1}, // a pass is made whether or not there is a draft: one
 };
 
 TEST(DraftLength, ComesCloseToTheBestNumber) {

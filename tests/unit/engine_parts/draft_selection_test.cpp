@@ -45,6 +45,10 @@ TEST(DraftSelection, IsOfSequencesThatDecodeAsFarAsTheirOutputMayGo) {
     a.run(8, 3); // its prompt is unfinished
     a.run(8, 7);
     a.aborts.add(aborted.id);
+    SamplingParams of_beam, by_surprisal;
+    of_beam.beam_width = 2;
+    a.decode(of_beam); // a draft continues one beam, and each step takes up others
+    a.decode(by_surprisal).sampling.params.mirostat_tau = 5;
     EXPECT_THAT(a.selected(), ElementsAre(Pair(all.id, 4), Pair(nearly_done.id, 2)));
     EXPECT_EQ(a.report().drafts.length, 4u);
 }

@@ -100,11 +100,13 @@ TEST(ReportMetrics, CountTheTokensOfGraphsAndWhatWasCapturedAtLoad) {
 
 TEST(ReportMetrics, NameADraftModelsPassesOnlyWhereOneDrafts) {
     StepReport r;
-    r.drafts = {.drafted_tokens = 3, .accepted_tokens = 1, .length = 4, .passes = 2, .pass_tokens = 9};
+    r.drafts = {.verified_sequences = 2, .drafted_tokens = 3, .accepted_tokens = 1, .length = 4, .passes = 2};
+    r.drafts.pass_tokens = 9;
     r.drafts.drafted_at = {2, 1};
     r.drafts.accepted_at = {1};
     const std::string of_proposer = text_after({r}, rows_of_drafts(false));
     const std::string of_model = text_after({r}, rows_of_drafts(true));
+    EXPECT_THAT(of_proposer, HasSubstr("patchbay_spec_sequences_total 2\n"));
     EXPECT_THAT(of_proposer, HasSubstr("patchbay_spec_drafted_tokens_total{position=\"2\"} 1\n"));
     EXPECT_THAT(of_proposer, HasSubstr("patchbay_spec_accepted_tokens_total{position=\"1\"} 1\n"));
     EXPECT_THAT(of_proposer, HasSubstr("patchbay_spec_draft_length 4\n"));

@@ -8,10 +8,10 @@ namespace {
 using ::testing::ElementsAre;
 
 // A member that fields() leaves out would be lost on the way: then these sizes change first.
-static_assert(sizeof(engine::StepReport) == 792 && sizeof(RequestRecord) == 200);
+static_assert(sizeof(engine::StepReport) == 808 && sizeof(RequestRecord) == 200);
 static_assert(sizeof(engine::ScheduledWork) == 36 && sizeof(engine::QueueReport) == 24);
 static_assert(sizeof(engine::KvReport) == 104 && sizeof(engine::PreemptionReport) == 72);
-static_assert(sizeof(engine::DraftReport) == 168 && sizeof(engine::GrammarReport) == 48);
+static_assert(sizeof(engine::DraftReport) == 184 && sizeof(engine::GrammarReport) == 48);
 static_assert(sizeof(engine::CallReport) == 136 && sizeof(engine::GraphReport) == 56);
 static_assert(sizeof(engine::ModelFacts) == 216 && sizeof(engine::KvFacts) == 176);
 static_assert(sizeof(engine::EngineFacts) == 592);

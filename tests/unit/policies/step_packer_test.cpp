@@ -118,6 +118,26 @@ TEST(LaterPages, AreNoneWhereAdmittingLooksAtOneStepAlone) {
     EXPECT_EQ(later.total(), 0u);
 }
 
+TEST(StepPacker, CutsDraftsToThePagesThatThereAre) {
+    for (const auto& [free_pages, planned] : {std::pair(0u, 6u), {1u, 9u}}) {
+        Shown shown;
+        shown.in.max_num_batched_tokens = 100;
+        shown.in.max_num_seqs = 8;
+        shown.in.free_pages = free_pages;
+        shown.run(1, 32, 11, 42).draft_tokens = 8; // its page has room for its token and five drafts
+        const SchedulerStep step = shown.step();
+        std::vector<pb_plan_item> items(8);
+        pb_scheduler_out out{};
+        out.items = items.data();
+        out.item_stride = sizeof(pb_plan_item);
+        out.item_capacity = static_cast<uint32_t>(items.size());
+        Plan plan(out);
+        StepPacker(step, plan).keep_running(arrived_later);
+        ASSERT_EQ(plan.size(), 1u);
+        EXPECT_EQ(items[0].tokens, planned) << free_pages;
+    }
+}
+
 TEST(PagesAlone, CountThoseThatOthersMayGiveBack) {
     Shown shown;
     shown.run(1, 64, 0, 0).cached_pages_in_use = 2;

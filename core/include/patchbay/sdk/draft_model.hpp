@@ -201,7 +201,7 @@ class DraftChains {
         uint32_t paths = 1;
         for (const uint32_t i : going_) paths = std::max(paths, batch.max_paths(i));
         const uint32_t top = paths > 1 && !drawn ? paths : 0;
-        logprobs_.assign((min_probability_ > 0 || top > 0) && !drawn ? rows_.size() : 0, 0);
+        logprobs_.assign(min_probability_ > 0 || top > 0 ? rows_.size() : 0, 0);
         probs_.resize(drawn ? rows_.size() * vocab : 0);
         top_tokens_.assign(rows_.size() * top, -1);
         top_logprobs_.assign(rows_.size() * top, 0);
@@ -216,8 +216,10 @@ class DraftChains {
                                   std::span(top_tokens_).subspan(r * top, top),
                                   std::span(top_logprobs_).subspan(r * top, top), min_probability_);
             const std::span<float> from = std::span(probs_).subspan(drawn ? r * vocab : 0, drawn ? vocab : 0);
-            const bool doubted = drawn ? !detail::restrict_to_probable(from, tokens_[r], min_probability_)
-                                       : !logprobs_.empty() && std::exp(logprobs_[r]) < min_probability_;
+            // At temperature 0 the one token has all of the probability that it is drawn with, whatever the model's is.
+            const bool drawn_by_chance = drawn && from[static_cast<size_t>(tokens_[r])] < 1;
+            const bool doubted = drawn_by_chance ? !detail::restrict_to_probable(from, tokens_[r], min_probability_)
+                                                 : !logprobs_.empty() && std::exp(logprobs_[r]) < min_probability_;
             if (doubted) {
                 doubts += 1;
                 continue;

@@ -196,8 +196,10 @@ class StepPacker {
             later_.add(s, 0);
             return;
         }
-        if (s.draft_tokens > 0 && step_.pages_for(s, n) + held_.pages() > blocks_)
-            n = std::min(n, own); // drafts never cause preemption
+        if (s.draft_tokens > 0 && n > own) { // drafts never cause preemption; which of them fit depends on no later one
+            const uint64_t held = std::min<uint64_t>(blocks_, held_.pages());
+            n = std::max(own, step_.tokens_in(s, n, blocks_ - static_cast<uint32_t>(held)));
+        }
         uint32_t pages = step_.pages_for(s, n);
         for (; pages > blocks_; pages = step_.pages_for(s, n)) {
             const pb_sequence* victim = nullptr;

@@ -79,6 +79,7 @@ void Commit::count_drafts(std::span<const Placed> step, size_t i, uint32_t accep
         if (b.item == i) count(b.shared, b.drafts);
     for (uint32_t j = 0; j < accepted; ++j)
         report.drafts.accepted_at[std::min<size_t>(j, DraftReport::kPositions - 1)] += 1;
+    report.drafts.verified_sequences += verified > 0;
     report.drafts.drafted_tokens += verified;
     report.drafts.accepted_tokens += accepted;
     p_.drafting.observe(*step[i].sequence, verified, accepted);

@@ -42,7 +42,7 @@ class Commit {
         const SamplerPort& sampler;
         const Aborts& aborts;
         uint32_t vocab_size;
-        bool model_computes; // else a token that is none does no harm to a step in flight
+        bool model_computes; // else an invalid token does no harm to a step in flight
         StepContext& context;
     };
     explicit Commit(const Parts& parts) : p_(parts) {}

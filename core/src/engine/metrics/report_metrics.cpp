@@ -87,6 +87,7 @@ ReportRows rows_of_drafts(bool by_draft_model) {
     ReportRows rows;
     rows.gauges = {{"patchbay_spec_draft_length", {}, [](R r) { return number(r.drafts.length); }}};
     rows.counters = {
+        {"patchbay_spec_sequences_total", {}, [](R r) { return number(r.drafts.verified_sequences); }},
         {"patchbay_spec_branches_total", {{"outcome", "verified"}}, [](R r) { return number(r.drafts.branches); }},
         {"patchbay_spec_branches_total", {{"outcome", "dropped"}},
          [](R r) { return number(r.drafts.dropped_branches); }},

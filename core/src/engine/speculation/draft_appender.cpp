@@ -13,7 +13,7 @@ namespace patchbay::engine {
 
 void DraftAppender::append_chain(Sequence& s, std::span<const TokenId> drafts, const DrawnDrafts& from) {
     for (size_t j = 0; j < drafts.size(); ++j) {
-        if (drafts[j] < 0 || static_cast<uint32_t>(drafts[j]) >= p_.vocab_size) break; // the rest hangs on it
+        if (drafts[j] < 0 || static_cast<uint32_t>(drafts[j]) >= p_.vocab_size) break; // the rest depends on it
         append(s, drafts[j],
                from.drawn[j] != 0 ? from.probs.subspan(j * p_.vocab_size, p_.vocab_size) : from.probs.first(0));
     }

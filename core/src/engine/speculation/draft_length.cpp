@@ -31,8 +31,8 @@ double DraftLength::acceptance(uint32_t place) const {
 double DraftLength::tokens_a_second(uint32_t drafts, uint32_t sequences) const {
     double tokens = 1, likely = 1;
     for (uint32_t i = 0; i < drafts; ++i) tokens += likely *= acceptance(i);
-    const double time =
-        fixed_seconds() + seconds_a_token() * sequences * (1.0 + drafts) + propose_ * static_cast<double>(drafts);
+    const double proposing = drafts > 0 ? propose_ * static_cast<double>(drafts) : propose_nothing_;
+    const double time = fixed_seconds() + seconds_a_token() * sequences * (1.0 + drafts) + proposing;
     return time > 0 ? sequences * tokens / time : 0;
 }
 
@@ -59,12 +59,13 @@ void DraftLength::observe(const StepReport& r) {
         before = r.drafts.accepted_at[i];
     }
     if (r.work.prefill_tokens > 0) return; // what prompts cost says nothing of drafts
-    const uint64_t took = r.end_ns - r.start_ns, proposing = std::min(r.calls.propose_ns, took);
+    const uint64_t took = r.end_ns - r.start_ns, proposing = std::min(r.drafts.propose_ns, took);
     weight_ = weight_ * kFade + 1;
     step_.add(r.work.scheduled_tokens, seconds(took - proposing), 1 / weight_);
-    if (proposing == 0 || chosen_ == 0) return;
-    const double each = seconds(proposing) / chosen_;
-    propose_ = propose_ > 0 ? propose_ + 0.05 * (each - propose_) : each;
+    if (proposing == 0) return;
+    double& average = chosen_ > 0 ? propose_ : propose_nothing_;
+    const double each = seconds(proposing) / std::max(chosen_, 1u);
+    average = average > 0 ? average + 0.05 * (each - average) : each;
 }
 
 }  // namespace patchbay::engine

@@ -32,6 +32,7 @@ class DraftLength {
     LineFit step_;        // seconds of steps that only decode, without proposing, by tokens computed
     double weight_ = 0;   // of all these steps beside the latest, which has 1
     double propose_ = 0;  // seconds a draft asked for, of each sequence or of all, as it turns out
+    double propose_nothing_ = 0; // seconds of a step without drafts: a draft model reads what the target has computed
 };
 
 }  // namespace patchbay::engine

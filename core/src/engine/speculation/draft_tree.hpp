@@ -21,10 +21,10 @@ struct TreeLimits {
 
 struct DraftTree {
     std::vector<DraftPath> paths; // none a beginning of another, in the order of their last drafts
-    bool sound = true;            // else it was cut at a parent that is none
+    bool sound = true;            // else it was cut at an invalid parent
 };
 
-// `parents` as in pb_propose_batch, one for each draft. A token that is none ends the tree, like a chain.
+// `parents` as in pb_propose_batch, one for each draft. An invalid token ends the tree, like a chain.
 DraftTree tree_of(std::span<const TokenId> drafts, std::span<const int32_t> parents, const TreeLimits&);
 
 // Unless it is empty or a beginning of one that is there; those that are beginnings of it give way. At most

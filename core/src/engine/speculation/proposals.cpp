@@ -58,7 +58,7 @@ void Proposals::propose() {
     Result<> done;
     if (draft_model_) done = draft_with_model(rows);
     else if (!rows.empty()) done = ask(rows);
-    if (draft_model_ || !rows.empty()) p_.context.report.calls.propose_ns = p_.clock.now_ns() - start;
+    if (draft_model_ || !rows.empty()) p_.context.report.drafts.propose_ns = p_.clock.now_ns() - start;
     if (!done) note_fault(Fault::kError, done.error(), "this step goes on without drafts");
 }
 
@@ -103,7 +103,10 @@ Result<> Proposals::ask(std::span<const DraftRow> rows) {
         b.drawn = drawn.data();
         b.vocab_size = p_.vocab_size;
     }
-    PB_CHECK(host::checked<&pb_proposer::propose>(slot_.current(), &b));
+    const uint64_t start = p_.clock.now_ns();
+    const Result<> proposed = host::checked<&pb_proposer::propose>(slot_.current(), &b);
+    p_.context.report.calls.propose_ns = p_.clock.now_ns() - start;
+    PB_CHECK(proposed);
     for (size_t i = 0; i < rows.size(); ++i) {
         Sequence& s = *rows[i].sequence;
         const uint32_t max_drafts = rows[i].wire.max_drafts;
@@ -118,7 +121,7 @@ Result<> Proposals::ask(std::span<const DraftRow> rows) {
                                  {max_drafts, p_.speculation.max_paths, p_.vocab_size});
         if (!tree.sound) // what a proposer writes into parents may be wrong: that is its fault
             note_fault(Fault::kContract,
-                       slot_.current().label() + std::string(" gave a draft that hangs on no draft before it"),
+                       slot_.current().label() + std::string(" gave a draft whose parent is no earlier draft"),
                        "it is cut, with what follows");
         appender_.append_tree(s, std::move(tree.paths));
     }
