@@ -65,8 +65,15 @@ struct TimesOf {
         for (uint32_t i = 0; i < count; ++i) times.push_back(ns(i / a.size * a.every_s));
     }
     void operator()(const TraceArrivals& a) {
-        const double seconds = static_cast<double>(trace[count - 1].at_ns - trace[0].at_ns) * 1e-9;
-        const double scale = a.rate > 0 && seconds > 0 ? (count - 1) / (seconds * a.rate) : a.time_scale;
+        uint32_t arrivals = 0; // of requests that follow none, as other arrivals have a rate
+        uint64_t last = trace[0].at_ns;
+        for (const TraceRow& row : trace.first(count)) {
+            if (row.follows) continue;
+            arrivals += 1;
+            last = row.at_ns;
+        }
+        const double seconds = static_cast<double>(last - trace[0].at_ns) * 1e-9;
+        const double scale = a.rate > 0 && seconds > 0 ? (arrivals - 1) / (seconds * a.rate) : a.time_scale;
         for (uint32_t i = 0; i < count; ++i)
             times.push_back(ns(static_cast<double>(trace[i].at_ns - trace[0].at_ns) * 1e-9 * scale));
     }

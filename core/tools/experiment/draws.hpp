@@ -11,7 +11,7 @@ namespace patchbay::experiment {
 enum class Purpose : uint32_t {
     kArrival = 1, kPromptLength, kOutputLength, kPromptChoice, kPromptIds, kOffset, kSampling, kRunOrder, kWindow,
     kTenant, kPriority, kDeadline, kStepJitter, kRunJitter, kDeclared, kBlockIds, kPrefixIds, kPrefixLength,
-    kPrefixChoice, kHasPrefix, kTurns, kThink, kUserThink, kAnswerIds
+    kPrefixChoice, kHasPrefix, kTurns, kThink, kUserThink, kAnswerIds, kWindowOrder
 };
 
 class Draws {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <set>
 
 #include "base/refusals.hpp"
@@ -83,11 +84,15 @@ Result<> PromptSource::open_trace(const TracePrompts& given, const text::Tokeniz
     return tokenise(trace_, given.path.string(), *tokenizer);
 }
 
-std::vector<uint32_t> PromptSource::order(const Draws& draws) const {
+std::vector<uint32_t> PromptSource::order(uint64_t seed, uint64_t first) const {
     const auto* jsonl = std::get_if<JsonlPrompts>(&spec_);
-    if (jsonl && jsonl->order == Order::kShuffled) return draws.permutation(Purpose::kPromptChoice, prompts());
-    std::vector<uint32_t> order;
-    for (uint32_t i = 0; i < prompts(); ++i) order.push_back(i);
+    if (jsonl && jsonl->order == Order::kShuffled && prompts() > 0) {
+        std::vector<uint32_t> order = Draws(seed, 0).permutation(Purpose::kPromptChoice, prompts());
+        std::ranges::rotate(order, order.begin() + static_cast<std::ptrdiff_t>(first % order.size()));
+        return order;
+    }
+    std::vector<uint32_t> order(prompts());
+    std::iota(order.begin(), order.end(), 0u);
     return order;
 }
 

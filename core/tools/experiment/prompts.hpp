@@ -23,8 +23,9 @@ class PromptSource {
 
     const Trace* trace() const { return trace_.rows.empty() ? nullptr : &trace_; }
     uint32_t prompts() const { return static_cast<uint32_t>(prompts_.size()); } // of a JSONL file; else 0
-    // The order in which a repeat goes through the prompts of a file.
-    std::vector<uint32_t> order(const Draws&) const;
+    // The order in which a repeat goes through the prompts of a file. first: how many those before it have taken, which
+    // a shuffled file does not give again before all others are.
+    std::vector<uint32_t> order(uint64_t seed, uint64_t first) const;
 
     // Of request i; row: its row of the trace, else nullptr.
     uint32_t length(const Draws&, const std::vector<uint32_t>& order, uint32_t i, const TraceRow* row) const;

@@ -135,15 +135,18 @@ void check_workloads(const ExperimentSpec& spec, const Node& document, Faults& f
     for (const VariantSpec& v : spec.variants) {
         check_swaps(v.at, v.workload, faults);
         drawn |= std::holds_alternative<DrawnWindows>(v.workload.windows);
+        const auto* const burst = std::get_if<BurstArrivals>(&v.workload.arrivals);
+        const auto* const trace = std::get_if<TraceArrivals>(&v.workload.arrivals);
         without_rate |= std::holds_alternative<ClosedLoop>(v.workload.arrivals) ||
-                        std::holds_alternative<AllAtOnce>(v.workload.arrivals);
+                        std::holds_alternative<AllAtOnce>(v.workload.arrivals) || (burst && burst->every_s == 0) ||
+                        (trace && trace->rate == 0 && trace->time_scale == 0);
     }
     if (spec.adaptive && drawn)
         faults.add(document.find("repeats")->origin,
                    "'repeats: auto' needs repeats that share no rows of a trace: windows are drawn");
     if (spec.capacity && without_rate)
         faults.add(document.find("capacity")->origin,
-                   "'capacity' varies the rate of arrivals, and these have none: all_at_once or closed_loop");
+                   "'capacity' varies the rate of arrivals, and these have none: all_at_once, closed_loop, or all of them at one time");
 }
 
 void keep(Table<ExperimentSpec>& table, std::string name, std::string description) { // read later, with all at hand

@@ -54,7 +54,7 @@ Result<WindowPlan> plan_windows(const Windows& windows, uint32_t rows, uint32_t 
     std::sort(slack.begin(), slack.end());
     for (uint32_t r = 0; r < repeats; ++r) plan.starts.push_back(static_cast<uint32_t>(r * step + slack[r]));
     if (drawn) {
-        const auto order = draws.permutation(Purpose::kWindow, repeats);
+        const auto order = draws.permutation(Purpose::kWindowOrder, repeats);
         std::vector<uint32_t> shuffled;
         for (const uint32_t i : order) shuffled.push_back(plan.starts[i]);
         plan.starts = std::move(shuffled);

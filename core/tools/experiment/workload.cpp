@@ -44,9 +44,13 @@ uint32_t chosen(const std::vector<double>& shares, double u) {
 // Arrivals of the requests that follow none, 0 of the others.
 std::vector<uint64_t> times_of(const WorkloadSpec& spec, const Draws& draws, std::span<const TraceRow> rows,
                                const std::vector<Turn>& turns) {
-    if (std::holds_alternative<TraceArrivals>(spec.arrivals))
-        return arrival_times(spec.arrivals, static_cast<uint32_t>(turns.size()), draws, rows);
     std::vector<uint64_t> times(turns.size());
+    if (std::holds_alternative<TraceArrivals>(spec.arrivals)) {
+        times = arrival_times(spec.arrivals, static_cast<uint32_t>(turns.size()), draws, rows);
+        for (size_t i = 0; i < turns.size(); ++i)
+            if (turns[i].follows) times[i] = 0;
+        return times;
+    }
     std::vector<uint32_t> first;
     for (uint32_t i = 0; i < turns.size(); ++i)
         if (!turns[i].follows) first.push_back(i);
@@ -107,7 +111,7 @@ uint32_t WorkloadSource::shared_prompts(uint32_t repeats) const {
 }
 
 WorkloadSource::Plan::Plan(const WorkloadSource& source, uint64_t seed, uint32_t repeat)
-    : source_(&source), draws_(seed, repeat), rows_(source.window(repeat)), order_(source.prompts_.order(draws_)),
+    : source_(&source), draws_(seed, repeat), rows_(source.window(repeat)), order_(source.prompts_.order(seed, uint64_t{source.count_} * repeat)),
       turns_(plan_turns(source.spec_, draws_, rows_, source.count_)),
       times_(times_of(source.spec_, draws_, rows_, turns_)) {
     for (uint32_t i = 0; i < source.count_; ++i) shapes_.push_back(shape_of(i));
@@ -171,9 +175,9 @@ void WorkloadSource::Plan::set_class(uint32_t i, PlannedRequest& r) const {
         r.priority = row(i)->priority;
         r.label = source_->prompts_.trace()->labels[row(i)->label];
     }
-    if (!spec.tenants.empty()) r.tenant = 1 + chosen(spec.tenants, draws_.uniform(Purpose::kTenant, i));
+    if (!spec.tenants.empty()) r.tenant = 1 + chosen(spec.tenants, draws_.uniform(Purpose::kTenant, turns_[i].session));
     if (!spec.priorities.empty())
-        r.priority = static_cast<int32_t>(chosen(spec.priorities, draws_.uniform(Purpose::kPriority, i)));
+        r.priority = static_cast<int32_t>(chosen(spec.priorities, draws_.uniform(Purpose::kPriority, turns_[i].session)));
     const Deadlines& d = spec.deadline;
     const double after_s = d.min_s + (d.max_s - d.min_s) * draws_.uniform(Purpose::kDeadline, i);
     if (d.max_s > 0) r.deadline_ns = r.arrival_ns + static_cast<uint64_t>(1e9 * after_s);
@@ -220,7 +224,7 @@ std::vector<bool> WorkloadSource::used(uint64_t seed) const {
     }
     std::vector<bool> out(prompts_.prompts());
     for (uint32_t r = 0; r < repeats_; ++r) {
-        const std::vector<uint32_t> order = prompts_.order(Draws(seed, r));
+        const std::vector<uint32_t> order = prompts_.order(seed, uint64_t{count_} * r);
         for (size_t i = 0; i < std::min<size_t>(count_, order.size()); ++i) out[order[i]] = true;
     }
     return out;

@@ -1,8 +1,26 @@
 #include "experiment/workloads.hpp"
 
 #include <algorithm>
+#include <string>
+
+#include "base/refusals.hpp"
 
 namespace patchbay::experiment {
+namespace {
+
+// How many requests have arrived is known beforehand only where none waits for another one.
+Result<> check_swaps(const std::vector<TimedSwap>& swaps, const WorkloadSource& source, uint64_t seed) {
+    const auto counts = std::ranges::find_if(swaps, [](const TimedSwap& s) { return s.request.has_value(); });
+    if (counts == swaps.end()) return {};
+    const WorkloadSource::Plan plan = source.plan(seed, 0);
+    for (uint32_t i = 0; i < plan.size(); ++i)
+        if (plan.follows(i))
+            return invalid(counts->origin.text() + ": 'request' is of requests with planned arrivals, and request " +
+                           std::to_string(i + 1) + " follows an earlier one; say when with 't'");
+    return {};
+}
+
+}  // namespace
 
 Result<Workloads> Workloads::open(const ExperimentSpec& spec, const std::shared_ptr<const text::Tokenizer>& tokenizer,
                                   WorkloadLimits limits) {
@@ -22,6 +40,9 @@ Result<Workloads> Workloads::open(const ExperimentSpec& spec, const std::shared_
         out.source_of_.push_back(out.sources_.size());
         out.sources_.push_back(std::move(source));
     }
+    for (size_t v = 0; v < spec.variants.size(); ++v)
+        for (const auto* swaps : {&spec.workload.at, &spec.variants[v].at})
+            PB_CHECK(check_swaps(*swaps, out.sources_[out.source_of_[v]], spec.seed));
     return out;
 }
 

@@ -20,6 +20,17 @@ TEST(Arrivals, FollowTheirProcess) {
     EXPECT_THAT(arrival_times(TraceArrivals{0.5}, 2, d, trace), ElementsAre(0, 1'000'000'000));
 }
 
+TEST(Arrivals, OfATraceWithARateAreSoManySessionsASecond) {
+    std::vector<TraceRow> trace(4);
+    trace[1].follows = trace[3].follows = true; // a turn of the session before it
+    trace[2].at_ns = trace[3].at_ns = 10'000'000'000;
+    TraceArrivals faster;
+    faster.rate = 1;
+    EXPECT_EQ(arrival_times(faster, 4, Draws(1, 0), trace)[2], 1'000'000'000u);
+    faster.rate = 0.1; // that of the trace
+    EXPECT_EQ(arrival_times(faster, 4, Draws(1, 0), trace)[2], 10'000'000'000u);
+}
+
 TEST(Arrivals, OfPoissonAndGammaHaveTheirRateAndBurstiness) {
     const Draws d(1, 0);
     const auto check = [&](const Arrivals& process, double cv) {

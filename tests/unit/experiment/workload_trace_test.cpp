@@ -27,6 +27,24 @@ TEST(Workload, TakesLengthsAndTimesFromATrace) {
                 HasSubstr("has 2 rows, the workload needs 3 requests"));
 }
 
+TEST(Workload, DeadlinesOfLaterTurnsOfATraceCountFromTheirOwnArrival) {
+    const Folder f;
+    WorkloadSpec spec;
+    spec.prompts = TracePrompts{f.file("t.jsonl", "{\"at_s\": 0, \"prompt_tokens\": 3, \"output_tokens\": 2}\n"
+                                                  "{\"at_s\": 100, \"session\": \"a\", \"prompt_tokens\": 3, "
+                                                  "\"output_tokens\": 2}\n"
+                                                  "{\"after_s\": 5, \"session\": \"a\", \"prompt_tokens\": 3, "
+                                                  "\"output_tokens\": 2}\n"),
+                                {}};
+    spec.arrivals = TraceArrivals{};
+    spec.deadline = {2, 2};
+    const Workload w = workload_of(spec);
+    ASSERT_EQ(w.requests.size(), 3u);
+    EXPECT_EQ(w.requests[1].deadline_ns, 102'000'000'000u);
+    EXPECT_EQ(w.requests[2].arrival_ns, 0u) << "it is known when it comes";
+    EXPECT_EQ(w.requests[2].deadline_ns, 2'000'000'000u);
+}
+
 TEST(Workload, GivesEachRepeatAWindowOfTheTraceThatBeginsAtItsOwnStart) {
     const Folder f;
     WorkloadSpec spec;

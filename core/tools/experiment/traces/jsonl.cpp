@@ -181,8 +181,8 @@ Result<> add_own(TraceBuilder& b, const Json& object) {
     if (row.follows) {
         PB_TRY(const int64_t after, time_of(b, object, "after_s", 1));
         row.think_s = static_cast<double>(after) * 1e-9;
+        if (!b.has_session(session)) return {}; // it began in a part that is left out
         PB_TRY(wanted, b.wanted_without_time());
-        wanted = wanted && b.has_session(session); // else the session began in a part that is left out
     } else {
         PB_TRY(const int64_t time, time_of(b, object, "at_s", 1));
         PB_TRY(wanted, b.wanted(time));
