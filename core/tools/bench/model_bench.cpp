@@ -169,8 +169,9 @@ Machine between(const Machine& before, const Machine& after) {
 // Which limit multiplications with such weights have: "float32", "bfloat16", "int4 g32".
 std::string matmul_limit(const std::string& weights, const Machine& machine) {
     if (weights == "float32") return "matmul_f32";
-    const bool whole = weights.starts_with("int") && machine["matmul_i8"] > 0; // fp8 is multiplied as real numbers are
-    return whole ? "matmul_i8" : "matmul_bf16";
+    for (const auto& [kind, limit] : {std::pair("int8", "matmul_i8"), {"int4", "matmul_i4"}, {"fp8", "matmul_fp8"}})
+        if (weights.starts_with(kind) && machine[limit] > 0) return limit;
+    return "matmul_bf16"; // what weights without one of their own are widened to
 }
 
 Result<CaseResult> run_case(engine::Engine& e, const Case& asked, uint32_t repeats,

@@ -26,7 +26,9 @@ std::vector<pb_limit> measured_limits(const kernels::Machine& machine, const Hos
     }
     add("matmul_f32", "FLOP/s", 2 * kernels::measure_multiply_add(machine, now, clock, PB_F32));
     add("matmul_bf16", "FLOP/s", 2 * kernels::measure_multiply_add(machine, now, clock, PB_BF16));
-    add("matmul_i8", "OP/s", 2 * kernels::measure_multiply_add(machine, now, clock, PB_I8));
+    const double bytes_multiplied = 2 * kernels::measure_multiply_add(machine, now, clock, PB_I8);
+    add("matmul_i8", "OP/s", bytes_multiplied);
+    add("matmul_i4", "OP/s", bytes_multiplied); // which become bytes in registers
     return out;
 }
 

@@ -14,6 +14,8 @@ Hardware hardware_of(const Context& context) {
         .bf16_per_ns = real("matmul_bf16") * reached / kSecond,
         .f32_per_ns = real("matmul_f32") * reached / kSecond,
         .i8_per_ns = real("matmul_i8") * reached / kSecond,
+        .i4_per_ns = real("matmul_i4") * reached / kSecond,
+        .fp8_per_ns = real("matmul_fp8") * reached / kSecond,
         .bytes_per_ns = real("memory_read") * real("memory_efficiency") / kSecond,
         .host_bytes_per_ns = real("host_bandwidth") / kSecond,
         .memory_bytes = context.get<uint64_t>("memory_bytes"),
@@ -28,8 +30,9 @@ Hardware hardware_of(const Context& context) {
 }
 
 double Hardware::peak(pb_dtype dtype) const {
-    if ((dtype == PB_I8 || dtype == PB_I4) && i8_per_ns > 0) return i8_per_ns;
-    return dtype == PB_F32 ? f32_per_ns : bf16_per_ns;
+    if (dtype == PB_F32) return f32_per_ns;
+    const double own = dtype == PB_I8 ? i8_per_ns : dtype == PB_I4 ? i4_per_ns : dtype == PB_FP8 ? fp8_per_ns : 0;
+    return own > 0 ? own : bf16_per_ns;
 }
 
 double Hardware::ns_of(const Work& work) const {
@@ -52,6 +55,8 @@ std::vector<pb_limit> Hardware::limits() const {
     add("matmul_f32", "FLOP/s", f32_per_ns);
     add("matmul_bf16", "FLOP/s", bf16_per_ns);
     add("matmul_i8", "OP/s", i8_per_ns);
+    add("matmul_i4", "OP/s", i4_per_ns);
+    add("matmul_fp8", "FLOP/s", fp8_per_ns);
     return out;
 }
 

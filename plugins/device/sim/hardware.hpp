@@ -23,7 +23,7 @@ struct Hardware {
     std::vector<pb_limit> limits() const;
 
     std::string name;
-    double bf16_per_ns = 0, f32_per_ns = 0, i8_per_ns = 0, bytes_per_ns = 0;
+    double bf16_per_ns = 0, f32_per_ns = 0, i8_per_ns = 0, i4_per_ns = 0, fp8_per_ns = 0, bytes_per_ns = 0;
     double host_bytes_per_ns = 0; // 0: device and host share one memory
     uint64_t memory_bytes = 0;
     double alpha_ns = 0, beta_per_ns = 0; // of a message between ranks; beta: bytes per ns, 0: none

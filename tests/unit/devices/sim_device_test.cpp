@@ -83,11 +83,13 @@ TEST(SimDevice, ChargesALinearTheLongerOfMultiplicationsAndMemory) {
 }
 
 TEST(SimDevice, MultipliesAtThePeakOfTheWeights) {
-    Sim widened, own{{"matmul_i8", "4e9"}};
+    Sim widened, own{{"matmul_i8", "4e9"}, {"matmul_fp8", "3e9"}};
     const pb_quant quant{sizeof quant, 32, nullptr, nullptr, nullptr};
     EXPECT_EQ(linear(widened, widened.weight(30, 40, PB_F32), 100, 30, 40), 480'000u); // half the peak of bf16
     EXPECT_EQ(linear(widened, widened.weight(30, 40, PB_I4, &quant), 100, 30, 40), 240'000u); // as bf16
     EXPECT_EQ(linear(own, own.weight(30, 40, PB_I8, &quant), 100, 30, 40), 60'000u);
+    EXPECT_EQ(linear(own, own.weight(30, 40, PB_I4, &quant), 100, 30, 40), 240'000u); // its activations are bf16
+    EXPECT_EQ(linear(own, own.weight(30, 40, PB_FP8, &quant), 100, 30, 40), 80'000u);
 }
 
 TEST(SimDevice, CountsQuantisedWeightsAsHardwareHoldsThem) {
