@@ -34,7 +34,7 @@ class Clients:
             try:
                 json_of(self.url + "/v1/completions", self.body)
             except urllib.error.HTTPError:
-                self.ended.wait(0.1)  # it is turned away: at 10 a second, not as fast as it can
+                self.ended.wait(0.1)  # it is rejected: at 10 a second, not as fast as it can
             except OSError:
                 return  # the server has ended
 
@@ -52,16 +52,19 @@ class Stand:
         self.healthy = self.serve("healthy", *model, *plugins, "--num-blocks", "2048")
         # 64 pages of 16 tokens for up to 24 requests of 400 tokens
         self.overloaded = self.serve("overloaded", *model, "--num-blocks", "64", "--max-requests", "24")
-        self.faulty = self.serve("faulty", "--config", str(self.faulty_engine(source)), *plugins)
+        late = {"plugin": "faulty", "fault": "late", "blocks": 96}
+        self.faulty = self.serve("faulty", "--config", str(self.engine(source, "faulty", late)), *plugins)
         self.restarted = self.serve("restarted", "--supervise", *model, *plugins, "--num-blocks", "512")
         self.gone = self.serve("gone", *model, "--num-blocks", "64")
+        hangs = {"plugin": "faulty", "fault": "hangs", "blocks": 96, "at": 2}
+        self.stalled = self.serve("stalled", "--config", str(self.engine(source, "stalled", hangs)), *plugins)
 
-    def faulty_engine(self, source: Path) -> Path:
-        file = self.folder / "faulty.yaml"
+    def engine(self, source: Path, name: str, scheduler: dict) -> Path:
+        file = self.folder / f"{name}.yaml"
         file.write_text(json.dumps({
             "model": {"path": str(source / "models/demo-draft")},
             "engine": {"num_blocks": 96, "num_speculative_tokens": 3, "threads": 1, "max_num_seqs": 1},
-            "scheduler": {"plugin": "faulty", "fault": "late", "blocks": 96},
+            "scheduler": scheduler,
             "proposer": {"plugin": "faulty", "fault": "throws", "room": 3},
         }))
         return file
@@ -87,9 +90,9 @@ def expected(stand: Stand) -> dict[str, str]:
     """Where each alert must fire."""
     return {"PatchbayDown": stand.gone, "PatchbayQueueWaits": stand.faulty, "PatchbayPagesFull": stand.overloaded,
             "PatchbayPreempts": stand.overloaded, "PatchbayFirstTokensLate": stand.faulty,
-            "PatchbayTurnsAway": stand.overloaded, "PatchbayOutputTokensLate": stand.faulty,
+            "PatchbayRejects": stand.overloaded, "PatchbayOutputTokensLate": stand.faulty,
             "PatchbayPluginFaults": stand.faulty, "PatchbaySwapRolledBack": stand.healthy,
-            "PatchbayRestarted": stand.restarted}
+            "PatchbayRestarted": stand.restarted, "PatchbayStalled": stand.stalled}
 
 
 def rules_of(prometheus: str) -> dict[str, dict]:
@@ -153,7 +156,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="pb-"))
     try:
         stand = Stand(patchbay, source, build, folder, running)
-        urls = [stand.healthy, stand.overloaded, stand.faulty, stand.restarted, stand.gone]
+        urls = [stand.healthy, stand.overloaded, stand.faulty, stand.restarted, stand.gone, stand.stalled]
         prometheus = start_prometheus(running, source, folder, urls, without_waiting)
         rules, where = rules_of(prometheus), expected(stand)
         assert set(rules) == set(where), "an alert that this test does not bring about"
@@ -167,7 +170,8 @@ def main() -> None:
         clients = [Clients(stand.healthy, 1, max_tokens=5, **prompt),
                    Clients(stand.overloaded, 32, max_tokens=400, ignore_eos=True, **prompt),
                    # one at a time, of 1.2 s or more: the last of them waits for 20 s
-                   Clients(stand.faulty, 16, max_tokens=20, ignore_eos=True, **prompt)]
+                   Clients(stand.faulty, 16, max_tokens=20, ignore_eos=True, **prompt),
+                   Clients(stand.stalled, 1, max_tokens=20, ignore_eos=True, **prompt)]
         stand.fail_a_swap()
         stand.end_a_server()
         running.all[4].kill()
@@ -179,6 +183,7 @@ def main() -> None:
     finally:
         for c in clients:
             c.end()
+        running.all[5].kill()  # its engine does not stop
         running.end()
         shutil.rmtree(folder)
 

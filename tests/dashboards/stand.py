@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def json_of(url: str, data: dict | None = None) -> dict:
-    with urllib.request.urlopen(url, None if data is None else json.dumps(data).encode(), timeout=60) as answer:
+    with urllib.request.urlopen(url, None if data is None else json.dumps(data).encode(), timeout=300) as answer:
         return json.load(answer)
 
 

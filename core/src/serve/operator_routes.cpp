@@ -36,7 +36,7 @@ std::vector<Route> operator_routes(const OperatorContext& context) {
 }
 
 HttpResponse metrics_text(ServeMetrics& metrics, const HttpServer& http) {
-    metrics.scrape(http.connections(), http.exchanges());
+    metrics.scrape(http.connections(), http.exchanges() - 1); // without the one that asks
     return {200, metrics.text(), kMetricsType};
 }
 

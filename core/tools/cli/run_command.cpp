@@ -205,6 +205,8 @@ void check_usage(const RunOptions& o) {
     check(o.admin);
     if (o.admin.named() && o.jobs > 1)
         throw CLI::ValidationError("--admin", "one address is not for several runs at a time (--jobs)");
+    if (o.metrics_port >= 0 && o.jobs > 1)
+        throw CLI::ValidationError("--metrics-port", "one set of metrics is not for several runs at a time (--jobs)");
 }
 
 }  // namespace
