@@ -68,7 +68,7 @@ IsaChoice look_up(std::string_view name, const std::string& where) {
     if (!machine_has(*isa))
         return refuse(IsaChoice::Verdict::Unavailable, where + ": " + isa_name(*isa) +
                                                            " asked for, but this machine (" + cpu_brand() +
-                                                           ") has at most " + isa_name(available_isas().back()));
+                                                           ") has at most " + isa_name(available_isas().back()) + ", or its system allows no more");
     return {*isa, IsaChoice::Verdict::Ok, {}};
 }
 
@@ -109,12 +109,14 @@ std::string cpu_brand() {
 }
 
 IsaChoice choose_isa(std::string_view setting, const char* override_value) {
-    IsaChoice chosen{available_isas().back(), IsaChoice::Verdict::Ok, {}};
-    if (setting != "auto") chosen = look_up(setting, "isa");
-    if (chosen.verdict != IsaChoice::Verdict::Ok || !override_value || !*override_value) return chosen;
-    const IsaChoice lowered = look_up(override_value, kIsaVariable);
-    if (lowered.verdict != IsaChoice::Verdict::Ok) return lowered;
-    chosen.isa = std::min(chosen.isa, lowered.isa);
+    // amx is asked for only where it may be chosen: Linux gives a process that has it no small signal stacks any more.
+    const bool lowered = override_value && *override_value;
+    if (setting == "auto" && !lowered) return {available_isas().back(), IsaChoice::Verdict::Ok, {}};
+    if (setting == "auto") return look_up(override_value, kIsaVariable);
+    const IsaChoice asked = look_up(setting, "isa");
+    if (asked.verdict != IsaChoice::Verdict::Ok || !lowered) return asked;
+    IsaChoice chosen = look_up(override_value, kIsaVariable);
+    if (chosen.verdict == IsaChoice::Verdict::Ok) chosen.isa = std::min(asked.isa, chosen.isa);
     return chosen;
 }
 

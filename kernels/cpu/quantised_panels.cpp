@@ -34,7 +34,7 @@ int to_f16_range(const float* values, int64_t n) {
     for (int64_t i = 0; i < n; ++i) max_size = std::max(max_size, std::abs(values[i]));
     if (max_size == 0) return 0;
     const int shift = 15 - std::ilogb(max_size);
-    return std::clamp(std::ldexp(max_size, shift) < 65520.0f ? shift : shift - 1, -112, 126);
+    return std::clamp(std::ldexp(max_size, shift) < 65520.0f ? shift : shift - 1, -113, 126);
 }
 
 // Whether each row has one scale for all of K, which then counts as one group: its sums are whole numbers, of which

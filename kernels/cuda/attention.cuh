@@ -30,20 +30,20 @@ __device__ inline float merged(float first, float a, float second, float b) {
 // Once all keys are in: a sink has a score and no value, so it adds to what is divided by and to nothing else.
 __device__ inline Sums with_sink(const AttentionCall& call, int head, const Sums& all) {
     if (!call.kv.sinks) return all;
-    return {all.m, all.l + power_of_two(call.kv.sinks[head] * kLog2E - base_of(all.m))};
+    return {all.m, all.l + power_of_two(fused_multiply_add(call.kv.sinks[head], kLog2E, -base_of(all.m)))};
 }
 
 // What a row gives: the values' sum over that of the weights. Merged splits and whole rows divide alike.
 __device__ inline float result_of(float sum, const Sums& all) { return quotient(sum, all.l); }
 
-// A score as a power of 2, from q · k. The first: of a shape without a soft cap.
+// A score as a power of 2, from q · k, rounded before it is used. The first: of a shape without a soft cap.
 __device__ inline float uncapped_score_of(const AttentionShape& shape, float dot) {
-    return dot * (shape.scale * kLog2E);
+    return product(dot, product(shape.scale, kLog2E));
 }
 __device__ inline float score_of(const AttentionShape& shape, float dot) {
     float score = dot * shape.scale;
     if (shape.soft_cap > 0.f) score = shape.soft_cap * tanhf(score / shape.soft_cap);
-    return score * kLog2E;
+    return product(score, kLog2E);
 }
 
 struct RowPlace { // one row of a tile: a token and a head

@@ -97,7 +97,14 @@ void* Gpu::take(uint64_t bytes) {
     void* memory = nullptr;
     const Unrecorded unrecorded;
     const cudaStream_t stream = capturing_ ? unrecorded_.get() : stream_.get();
-    cudaError_t code = cudaMallocAsync(&memory, std::max<uint64_t>(bytes, 1), stream);
+    const auto allocate = [&] { return cudaMallocAsync(&memory, std::max<uint64_t>(bytes, 1), stream); };
+    cudaError_t code = allocate();
+    if (code == cudaErrorMemoryAllocation && !capturing_) { // what the pool keeps in pieces may be enough as a whole
+        cudaGetLastError();
+        wait();
+        check_cuda(cudaMemPoolTrimTo(pool_of(index_), 0), "the memory pool");
+        code = allocate();
+    }
     if (code == cudaSuccess && capturing_) code = cudaStreamSynchronize(stream);
     if (code == cudaSuccess) return memory;
     cudaGetLastError(); // else the next check would meet it again

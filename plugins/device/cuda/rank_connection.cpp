@@ -8,9 +8,10 @@ namespace patchbay {
 
 void RankConnection::connect(const pb_group& group) {
     {
+        std::unique_ptr<Ranks> gone; // without the lock: it waits for NCCL, and disconnect() waits for nobody
         const std::lock_guard lock(mutex_);
         if (ranks_) disconnected_ = false; // it was of the connection before
-        ranks_.reset();
+        gone = std::move(ranks_);
     }
     auto ranks = std::make_unique<Ranks>(group, gpu_.stream(), disconnected_);
     const std::lock_guard lock(mutex_);
@@ -25,8 +26,9 @@ void RankConnection::disconnect() noexcept {
 }
 
 void RankConnection::close() {
+    std::unique_ptr<Ranks> gone;
     const std::lock_guard lock(mutex_);
-    ranks_.reset();
+    gone = std::move(ranks_);
 }
 
 }  // namespace patchbay

@@ -56,6 +56,15 @@ TEST_F(MemoryTest, PagesGoOutAndInInOrder) {
     gpu_.wait();
 }
 
+TEST_F(MemoryTest, WaitsForWhatIsGivenBackWhereItIsNeeded) {
+    fake_.capacity = 1000;
+    void* const first = memory_.alloc(800);
+    memory_.free(first); // in the order of the stream, which has not come to it
+    void* const second = memory_.alloc(800);
+    memory_.free(second);
+    gpu_.wait();
+}
+
 TEST_F(MemoryTest, MoreThanThereIsIsRefused) {
     fake_.capacity = 1000;
     EXPECT_THAT(refusal([&] { memory_.alloc(2000); }).text, HasSubstr("cannot allocate 2000 bytes"));

@@ -122,6 +122,7 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
     return cudaSuccess;
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr attribute, void* value) { // keeps 1 MiB
     *static_cast<uint64_t*>(value) =
         gpu().bytes() + (attribute == cudaMemPoolAttrReservedMemCurrent ? uint64_t{1} << 20 : 0);
