@@ -102,7 +102,7 @@ double step_p99_ms(const std::string& text) { // of /metrics
     return 1e3 * metrics::Interval(none, all, 1).quantile("patchbay_step_seconds", 0.99);
 }
 
-TEST(Load, ThousandsOfStreamsHaveEachItsOwnTokens) {
+TEST(ServerLoad, ThousandsOfStreamsHaveEachItsOwnTokens) {
     const size_t streams = std::min<size_t>(kStreams, allow_open_files(10'000) / 2 - 200);
     const Running server(many_connections(), many_at_once());
     std::vector<LoadRequest> requests;
@@ -144,7 +144,7 @@ std::vector<LoadRequest> mostly_leaving(size_t count) {
     return out;
 }
 
-TEST(Load, ClientsThatGoAtAnyMomentLeaveNothing) {
+TEST(ServerLoad, ClientsThatGoAtAnyMomentLeaveNothing) {
     allow_open_files(10'000);
     const Running server(many_connections(), many_at_once());
     engine::testing::Harness plain(many_at_once());
@@ -204,7 +204,7 @@ int listener_of_small_buffers() {
 }
 
 // They read nothing until all of it is computed, from sockets that hold less than a stream.
-TEST(Load, ManySlowReadersLoseNothingAndLeaveNothing) {
+TEST(ServerLoad, ManySlowReadersLoseNothingAndLeaveNothing) {
     allow_open_files(10'000);
     ServerOptions options = many_connections();
     options.http.listener = listener_of_small_buffers();
@@ -235,7 +235,7 @@ TEST(Load, ManySlowReadersLoseNothingAndLeaveNothing) {
     EXPECT_GT(waited, static_cast<double>(count));
 }
 
-TEST(Load, ManyHalfClosedSocketsLeaveNothing) {
+TEST(ServerLoad, ManyHalfClosedSocketsLeaveNothing) {
     allow_open_files(10'000);
     const Running server(many_connections(), few_pages());
     expect_nothing_left(server, [&] {
@@ -251,7 +251,7 @@ TEST(Load, ManyHalfClosedSocketsLeaveNothing) {
     });
 }
 
-TEST(Load, ManyPipelinedRequestsAreAnsweredInTheirOrder) {
+TEST(ServerLoad, ManyPipelinedRequestsAreAnsweredInTheirOrder) {
     allow_open_files(10'000);
     const Running server(many_connections(), few_pages());
     constexpr size_t kEach = 25;
@@ -276,7 +276,7 @@ TEST(Load, ManyPipelinedRequestsAreAnsweredInTheirOrder) {
 }
 
 // Requests with bytes changed, cut off, or repeated: each gets an answer of its kind or none, and nothing is left.
-TEST(Load, ManyMalformedRequestsLeaveNothing) {
+TEST(ServerLoad, ManyMalformedRequestsLeaveNothing) {
     allow_open_files(10'000);
     const Running server(many_connections(), few_pages());
     const std::string body = request_of(3, 4).body;

@@ -5,12 +5,12 @@
 #include <fstream>
 #include <string>
 
-#include "base/result.hpp"
+#include "base/refusals.hpp"
 
 namespace patchbay {
 
 inline Failure cannot_write(const std::string& path) {
-    return fail("cannot write " + path + ": " + std::strerror(errno));
+    return fail(code_of_open(errno), "cannot write " + path + ": " + std::strerror(errno));
 }
 
 inline Result<std::ofstream> open_output(const std::string& path) {

@@ -318,7 +318,7 @@ Result<> Engine::Builder::connect(Substitutes* in_place) {
     install(p.sampling.sampler.slot(), std::move(sampler_->component));
     if (in_place && in_place->observer) {
         s.observer = std::move(in_place->observer);
-        p.loop.add(*s.observer);
+        p.loop.observers().add(*s.observer);
     }
     const std::string_view why = in_place ? "" : p.loop.sync_reason();
     if (c_.engine.async_scheduling == config::AsyncScheduling::kOn && !why.empty())

@@ -66,8 +66,8 @@ void Engine::on_kv_events(std::function<void(std::span<const kv::CacheEvent>, ui
     impl_->pipeline->kv_events.listen(std::move(listener));
 }
 
-void Engine::observe(StepObserver& observer) { impl_->pipeline->loop.add(observer); }
-void Engine::stop_observing(StepObserver& observer) { impl_->pipeline->loop.remove(observer); }
+void Engine::observe(StepObserver& observer) { impl_->pipeline->loop.observers().add(observer); }
+void Engine::stop_observing(StepObserver& observer) { impl_->pipeline->loop.observers().remove(observer); }
 StepFiles& Engine::files() { return impl_->pipeline->files; }
 
 View Engine::view() const {

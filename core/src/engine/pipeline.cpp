@@ -32,12 +32,12 @@ Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> kv_cac
             sampling.pooling, output.lifecycle, swaps.all, summary},
            in.sync_reason),
       kv_events(*cache.kv, common.clock),
-      files(loop, {sequences.all, cache.kv->pool(), scheduling.scheduler}) {
+      files(loop.observers(), {sequences.all, cache.kv->pool(), scheduling.scheduler}) {
     sampling.sampler.connect(common.executor, drafts.verification);
     if (execution::DraftPasses* const drafting = common.executor.drafts())
         in.draft_model->start({*drafting, *cache.kv, sampling.sampler.slot(), in.eos, common.clock, sampling.rows,
                                sequences.draft_kv});
-    loop.add(kv_events);
+    loop.observers().add(kv_events);
 }
 
 Pipeline::~Pipeline() { common.executor.cancel(); } // before the sampler goes, whose kernels may be in flight

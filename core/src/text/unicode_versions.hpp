@@ -1,4 +1,4 @@
-// Which version of Unicode the libraries know that classify characters. For `patchbay doctor`.
+// Which version of Unicode the libraries know that classify characters.
 #pragma once
 #include <string>
 #include <vector>

@@ -320,7 +320,7 @@ struct Seen final : StepObserver {
 TEST(StepLoop, ObserversSeeThePlanBeforeItIsComputedAndTheEndOfStepsThatDidNotFail) {
     Bench b("off");
     Seen seen(b.executor);
-    b.part.add(seen);
+    b.part.observers().add(seen);
     b.arrive(4, 8);
     b.arrive(4, 8);
     b.step();
@@ -331,7 +331,7 @@ TEST(StepLoop, ObserversSeeThePlanBeforeItIsComputedAndTheEndOfStepsThatDidNotFa
     EXPECT_THAT(seen.placed, ElementsAre(2, 2));
     EXPECT_THAT(seen.submitted_then, ElementsAre(0, 1));
     EXPECT_THAT(seen.ended, ElementsAre(1));
-    b.part.remove(seen);
+    b.part.observers().remove(seen);
     b.step();
     EXPECT_THAT(seen.ended, ElementsAre(1));
 }

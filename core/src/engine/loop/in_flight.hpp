@@ -16,7 +16,7 @@ class KvCache;
 namespace patchbay::engine {
 
 struct InFlightStep {
-    bool is_poisoned = false; // it was given a token that is none: its fault and its results are of no use
+    bool is_poisoned = false; // it was given an invalid token: its fault and its results are of no use
     uint64_t begin_ns = 0;    // when it was submitted
     uint32_t tokens = 0, host_pages = 0; // computed; copied to the host or back
     std::vector<Placed> items;
@@ -42,8 +42,8 @@ class InFlightSteps {
     void clear();            // likewise all
 
     void leave(Sequence&);   // it has ended: its pages come back when the newest step does
-    void poison(const Sequence&); // a token that is none was given to the newest step, if it computes the sequence
-    // Why the oldest step must be back before the next one is planned: what its sequences may become hangs on its
+    void poison(const Sequence&); // an invalid token was given to the newest step, if it computes the sequence
+    // Why the oldest step must be back before the next one is planned: what its sequences may become depends on its
     // tokens. Empty: it need not.
     std::string_view history_reason() const;
 

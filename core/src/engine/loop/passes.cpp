@@ -67,7 +67,7 @@ void Passes::give_up() {
     while (p_.in_flight.any()) compute_anew(p_.in_flight.oldest());
 }
 
-// A token that is none went into it, so its fault and its results are of no use: a failing request fails alone. The
+// An invalid token went into it, so its fault and its results are of no use: a failing request fails alone. The
 // others compute anew; what may hold half a step (KV, states, named blocks) is given up.
 void Passes::compute_anew(InFlightStep& step) {
     p_.executor.cancel();

@@ -1,10 +1,9 @@
 // The engine's one loop: a step is planned, placed, built and submitted; one that is back is sampled, committed and
 // published. With a step in flight the next one is planned and submitted before it is back.
 #pragma once
-#include <vector>
-
 #include "engine/loop/passes.hpp"
 #include "engine/loop/progress.hpp"
+#include "engine/loop/step_observer.hpp"
 #include "engine/loop/step_recovery.hpp"
 #include "engine/swap/swaps.hpp"
 #include "kv/kv_cache.hpp"
@@ -16,7 +15,6 @@ class PageCopies;
 class Placement;
 class Proposals;
 struct StepContext;
-class StepObserver;
 class StepSummary;
 
 class StepLoop {
@@ -42,8 +40,7 @@ class StepLoop {
     // sync_reason: why each step must be back before the next one is planned, whatever the step; empty: it need not.
     StepLoop(const Parts&, std::string_view sync_reason);
 
-    void add(StepObserver& observer) { observers_.push_back(&observer); }
-    void remove(StepObserver& observer) { std::erase(observers_, &observer); }
+    StepObservers& observers() { return observers_; }
     // Runs one step, or waits on the clock for the next arrival if nothing can run. Fails only if the engine cannot go
     // on: then all requests have ended.
     Result<StepReport> step();
@@ -62,7 +59,7 @@ class StepLoop {
     Progress progress_;
     StepRecovery recovery_;
     const std::string_view sync_reason_;
-    std::vector<StepObserver*> observers_;
+    StepObservers observers_;
 };
 
 }  // namespace patchbay::engine

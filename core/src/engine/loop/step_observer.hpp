@@ -16,4 +16,16 @@ class StepObserver {
     virtual void on_end(const StepReport&) {}             // of a step that did not fail
 };
 
+// Those of an engine, told of each step in the order in which they were added.
+class StepObservers {
+  public:
+    void add(StepObserver& observer) { all_.push_back(&observer); }
+    void remove(StepObserver& observer) { std::erase(all_, &observer); }
+    auto begin() const { return all_.begin(); }
+    auto end() const { return all_.end(); }
+
+  private:
+    std::vector<StepObserver*> all_;
+};
+
 }  // namespace patchbay::engine

@@ -38,11 +38,11 @@ struct SequenceSampling {
     uint64_t seed = 0;
     pb_sampling_params params{};
     std::vector<pb_logit_bias> bias;
-    // Why its next token may hang on the tokens before it, and not on their number alone: "history",
+    // Why its next token may depend on the tokens before it, and not on their number alone: "history",
     // "structured_output". Empty: it does not.
     std::string_view history_reason;
 
-    // Its next token hangs on how probable those before it were when they were sampled: a draft never was.
+    // Its next token depends on how probable those before it were when they were sampled: a draft never was.
     bool samples_by_surprisal() const { return params.mirostat_tau > 0; }
 };
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/refusals.hpp"
-#include "engine/loop/step_loop.hpp"
+#include "engine/loop/step_observer.hpp"
 #include "engine/trace/decision_log.hpp"
 #include "engine/trace/step_file_paths.hpp"
 #include "engine/trace/step_trace.hpp"
@@ -24,17 +24,18 @@ Result<> check(const StepFilePaths& paths) {
                    "', expected one for each");
 }
 
-StepFiles::StepFiles(StepLoop& loop, const StepSources& sources) : loop_(loop), sources_(sources) {}
+StepFiles::StepFiles(StepObservers& observers, const StepSources& sources)
+    : observers_(observers), sources_(sources) {}
 StepFiles::~StepFiles() = default;
 
 void StepFiles::start(std::unique_ptr<TraceFile> file) {
     trace_ = std::make_unique<StepTrace>(std::move(file), sources_.sequences);
-    loop_.add(*trace_);
+    observers_.add(*trace_);
 }
 
 void StepFiles::start(std::unique_ptr<DecisionFile> file) {
     decisions_ = std::make_unique<DecisionLog>(std::move(file), sources_);
-    loop_.add(*decisions_);
+    observers_.add(*decisions_);
 }
 
 Result<> StepFiles::write(const StepFilePaths& paths, const TraceOf& of) {
@@ -54,11 +55,11 @@ Result<> StepFiles::write(const StepFilePaths& paths, const TraceOf& of) {
 
 void StepFiles::go_on_with(StepFiles& other) {
     if (other.trace_ && !trace_) {
-        other.loop_.remove(*other.trace_);
+        other.observers_.remove(*other.trace_);
         start(std::exchange(other.trace_, nullptr)->give_file());
     }
     if (other.decisions_ && !decisions_) {
-        other.loop_.remove(*other.decisions_);
+        other.observers_.remove(*other.decisions_);
         start(std::exchange(other.decisions_, nullptr)->give_file());
     }
 }
@@ -66,11 +67,11 @@ void StepFiles::go_on_with(StepFiles& other) {
 Result<> StepFiles::close() {
     Result<> closed;
     if (trace_) {
-        loop_.remove(*trace_);
+        observers_.remove(*trace_);
         closed = std::exchange(trace_, nullptr)->close();
     }
     if (decisions_) {
-        loop_.remove(*decisions_);
+        observers_.remove(*decisions_);
         Result<> other = std::exchange(decisions_, nullptr)->close();
         if (closed) closed = std::move(other);
     }

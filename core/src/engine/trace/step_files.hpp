@@ -16,7 +16,7 @@ class DecisionFile;
 class DecisionLog;
 class SchedulerPort;
 class Sequences;
-class StepLoop;
+class StepObservers;
 class StepTrace;
 class TraceFile;
 
@@ -28,7 +28,7 @@ struct StepSources { // what such a file shows beside plans and reports
 
 class StepFiles {
   public:
-    StepFiles(StepLoop&, const StepSources&);
+    StepFiles(StepObservers&, const StepSources&);
     ~StepFiles();
 
     // From the next step on. Refused: one is written already.
@@ -41,7 +41,7 @@ class StepFiles {
     void start(std::unique_ptr<TraceFile>);
     void start(std::unique_ptr<DecisionFile>);
 
-    StepLoop& loop_;
+    StepObservers& observers_; // of its engine
     const StepSources sources_;
     std::unique_ptr<StepTrace> trace_;       // null: none is written
     std::unique_ptr<DecisionLog> decisions_; // likewise

@@ -1,0 +1,86 @@
+// Files are told of steps from the next one on, one file of each kind, and go on with what another engine does.
+#include "engine/trace/step_files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "engine/loop/step_observer.hpp"
+#include "engine/placement/placed.hpp"
+#include "engine/step_report.hpp"
+#include "unit/engine/temporary_folder.hpp"
+#include "unit/engine_parts/neighbours.hpp"
+
+namespace patchbay::engine::testing::step_files_test {
+namespace {
+
+size_t lines_of(const std::string& path) {
+    std::ifstream in(path);
+    return static_cast<size_t>(std::count(std::istreambuf_iterator<char>(in), {}, '\n'));
+}
+
+struct Bench : QueueNeighbours {
+    void step() {
+        StepReport r;
+        r.step = ++number;
+        for (StepObserver* o : observers) {
+            o->on_planned({});
+            o->on_placed({});
+            o->on_end(r);
+        }
+    }
+    size_t told() const { return static_cast<size_t>(std::distance(observers.begin(), observers.end())); }
+
+    const std::string trace = (temporary_folder() / "steps.json").string();
+    const std::string decisions = (temporary_folder() / "steps.jsonl").string();
+    StepObservers observers;
+    StepFiles part{observers, {sequences, kv.pool(), scheduler}};
+    uint64_t number = 0;
+};
+
+TEST(StepFiles, AreToldOfStepsUntilTheyAreClosed) {
+    Bench b;
+    ASSERT_TRUE(b.part.write({.trace = {}, .decisions = b.decisions}));
+    EXPECT_EQ(b.told(), 1u);
+    b.step();
+    b.step();
+    ASSERT_TRUE(b.part.close());
+    EXPECT_EQ(b.told(), 0u);
+    b.step();
+    EXPECT_EQ(lines_of(b.decisions), 2u);
+    EXPECT_TRUE(b.part.close()) << "there is none";
+}
+
+TEST(StepFiles, AreOneOfEachKind) {
+    Bench b;
+    ASSERT_TRUE(b.part.write({b.trace, b.decisions}));
+    EXPECT_EQ(b.told(), 2u);
+    EXPECT_EQ(b.part.write({.trace = b.trace, .decisions = {}}).code(), StatusCode::kInvalid);
+    EXPECT_EQ(b.part.write({.trace = {}, .decisions = b.decisions}).code(), StatusCode::kInvalid);
+    ASSERT_TRUE(b.part.close());
+    EXPECT_TRUE(b.part.write({.trace = {}, .decisions = b.decisions})) << "the one before is closed";
+}
+
+TEST(StepFiles, OfAFolderThatIsNotThereAreRefused) {
+    Bench b;
+    EXPECT_EQ(b.part.write({.trace = {}, .decisions = b.decisions + "/none/steps.jsonl"}).code(), StatusCode::kNotFound);
+    EXPECT_EQ(b.told(), 0u);
+}
+
+TEST(StepFiles, GoOnWithTheStepsOfAnotherEngine) {
+    Bench first, next;
+    ASSERT_TRUE(first.part.write({.trace = {}, .decisions = first.decisions}));
+    first.step();
+    next.part.go_on_with(first.part);
+    EXPECT_EQ(first.told(), 0u);
+    EXPECT_EQ(next.told(), 1u);
+    first.step();
+    next.step();
+    ASSERT_TRUE(next.part.close());
+    EXPECT_EQ(lines_of(first.decisions), 2u);
+}
+
+}  // namespace
+}  // namespace patchbay::engine::testing::step_files_test
