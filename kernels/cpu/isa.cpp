@@ -68,7 +68,8 @@ IsaChoice look_up(std::string_view name, const std::string& where) {
     if (!machine_has(*isa))
         return refuse(IsaChoice::Verdict::Unavailable, where + ": " + isa_name(*isa) +
                                                            " asked for, but this machine (" + cpu_brand() +
-                                                           ") has at most " + isa_name(available_isas().back()) + ", or its system allows no more");
+                                                           ") has at most " + isa_name(available_isas().back()) +
+                                                           ", or its system allows no more");
     return {*isa, IsaChoice::Verdict::Ok, {}};
 }
 

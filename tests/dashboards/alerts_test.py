@@ -52,21 +52,21 @@ class Stand:
         self.healthy = self.serve("healthy", *model, *plugins, "--num-blocks", "2048")
         # 64 pages of 16 tokens for up to 24 requests of 400 tokens
         self.overloaded = self.serve("overloaded", *model, "--num-blocks", "64", "--max-requests", "24")
-        late = {"plugin": "faulty", "fault": "late", "blocks": 96}
-        self.faulty = self.serve("faulty", "--config", str(self.engine(source, "faulty", late)), *plugins)
+        faulty = self.engine(source, "faulty", scheduler={"plugin": "faulty", "fault": "late", "blocks": 96},
+                             proposer={"plugin": "faulty", "fault": "throws", "room": 3})
+        self.faulty = self.serve("faulty", "--config", str(faulty), *plugins)
         self.restarted = self.serve("restarted", "--supervise", *model, *plugins, "--num-blocks", "512")
         self.gone = self.serve("gone", *model, "--num-blocks", "64")
-        hangs = {"plugin": "faulty", "fault": "hangs", "blocks": 96, "at": 2}
-        self.stalled = self.serve("stalled", "--config", str(self.engine(source, "stalled", hangs)), *plugins)
+        stalled = self.engine(source, "stalled", scheduler={"plugin": "faulty", "fault": "hangs", "blocks": 96, "at": 2})
+        self.stalled = self.serve("stalled", "--config", str(stalled), *plugins)
 
-    def engine(self, source: Path, name: str, scheduler: dict) -> Path:
+    def engine(self, source: Path, name: str, **policies: dict) -> Path:
         file = self.folder / f"{name}.yaml"
         file.write_text(json.dumps({
             "model": {"path": str(source / "models/demo-draft")},
-            "engine": {"num_blocks": 96, "num_speculative_tokens": 3, "threads": 1, "max_num_seqs": 1},
-            "scheduler": scheduler,
-            "proposer": {"plugin": "faulty", "fault": "throws", "room": 3},
-        }))
+            "engine": {"num_blocks": 96, "num_speculative_tokens": 3 if "proposer" in policies else 0, "threads": 1,
+                       "max_num_seqs": 1},
+        } | policies))
         return file
 
     def serve(self, name: str, *flags: str) -> str:

@@ -65,7 +65,7 @@ class Group final : public runner::Ranks {
     static pb_status get(void* self, const char* key, void* out, uint64_t* bytes);
 
     std::shared_ptr<Hub> hub_;
-    bool began_ = false; // else the ranks are another engine's, or were never told
+    bool began_ = false; // else the ranks serve another engine, or none
     std::string address_;
     uint64_t connection_ = 0; // of the devices: how often they have connected anew
     pb_group wire_{};

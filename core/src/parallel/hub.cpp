@@ -81,7 +81,7 @@ Result<> Hub::begin(std::string_view what) {
         s.in_session = true;
         posted = s.post_to_ranks(MessageType::kBegin, what);
     }
-    if (!posted) end(posted.error()); // for those that were told
+    if (!posted) end(posted.error()); // on the ranks that have begun
     return posted;
 }
 

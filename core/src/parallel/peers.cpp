@@ -58,7 +58,7 @@ Result<> Peers::post_to_ranks(MessageType type, std::string_view bytes) {
     Result<> all;
     for (const auto& p : all_) {
         if (!p->joined || p->closed) continue;
-        if (const auto posted = p->connection.post(type, bytes); !posted && all) // the others are told all the same
+        if (const auto posted = p->connection.post(type, bytes); !posted && all) // and on to the others
             all = fail(posted.code(), text_of(p->info) + " " + posted.error());
     }
     return all;

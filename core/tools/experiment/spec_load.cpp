@@ -146,7 +146,8 @@ void check_workloads(const ExperimentSpec& spec, const Node& document, Faults& f
                    "'repeats: auto' needs repeats that share no rows of a trace: windows are drawn");
     if (spec.capacity && without_rate)
         faults.add(document.find("capacity")->origin,
-                   "'capacity' varies the rate of arrivals, and these have none: all_at_once, closed_loop, or all of them at one time");
+                   "'capacity' varies the rate of arrivals, and these have none: all_at_once, closed_loop, or all of "
+                   "them at one time");
 }
 
 void keep(Table<ExperimentSpec>& table, std::string name, std::string description) { // read later, with all at hand

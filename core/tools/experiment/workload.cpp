@@ -111,7 +111,8 @@ uint32_t WorkloadSource::shared_prompts(uint32_t repeats) const {
 }
 
 WorkloadSource::Plan::Plan(const WorkloadSource& source, uint64_t seed, uint32_t repeat)
-    : source_(&source), draws_(seed, repeat), rows_(source.window(repeat)), order_(source.prompts_.order(seed, uint64_t{source.count_} * repeat)),
+    : source_(&source), draws_(seed, repeat), rows_(source.window(repeat)),
+      order_(source.prompts_.order(seed, uint64_t{source.count_} * repeat)),
       turns_(plan_turns(source.spec_, draws_, rows_, source.count_)),
       times_(times_of(source.spec_, draws_, rows_, turns_)) {
     for (uint32_t i = 0; i < source.count_; ++i) shapes_.push_back(shape_of(i));
@@ -175,9 +176,10 @@ void WorkloadSource::Plan::set_class(uint32_t i, PlannedRequest& r) const {
         r.priority = row(i)->priority;
         r.label = source_->prompts_.trace()->labels[row(i)->label];
     }
-    if (!spec.tenants.empty()) r.tenant = 1 + chosen(spec.tenants, draws_.uniform(Purpose::kTenant, turns_[i].session));
+    const uint32_t session = turns_[i].session;
+    if (!spec.tenants.empty()) r.tenant = 1 + chosen(spec.tenants, draws_.uniform(Purpose::kTenant, session));
     if (!spec.priorities.empty())
-        r.priority = static_cast<int32_t>(chosen(spec.priorities, draws_.uniform(Purpose::kPriority, turns_[i].session)));
+        r.priority = static_cast<int32_t>(chosen(spec.priorities, draws_.uniform(Purpose::kPriority, session)));
     const Deadlines& d = spec.deadline;
     const double after_s = d.min_s + (d.max_s - d.min_s) * draws_.uniform(Purpose::kDeadline, i);
     if (d.max_s > 0) r.deadline_ns = r.arrival_ns + static_cast<uint64_t>(1e9 * after_s);

@@ -10,7 +10,8 @@ namespace patchbay::kernels::cuda {
 
 using Stream = void*; // a cudaStream_t
 
-// Faults that only kernels can see: an index out of range. Written to device memory, which is copied when a step ends; 0: none.
+// Faults that only kernels can see: an index out of range. Written to device memory, which is copied when a step
+// ends; 0: none.
 enum class KernelFault : int32_t { kNone = 0, kEmbeddingId, kGatherRow, kExpertId, kTakenToken };
 
 struct DeviceMatrix { // a prepared weight (rows, cols), dense, in device memory

@@ -8,7 +8,7 @@ namespace patchbay {
 
 void RankConnection::connect(const pb_group& group) {
     {
-        std::unique_ptr<Ranks> gone; // without the lock: it waits for NCCL, and disconnect() waits for nobody
+        std::unique_ptr<Ranks> gone; // without the lock: it waits for NCCL, and disconnect() must not
         const std::lock_guard lock(mutex_);
         if (ranks_) disconnected_ = false; // it was of the connection before
         gone = std::move(ranks_);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 namespace patchbay::engine::testing::draft_length_test {
@@ -21,7 +22,8 @@ struct World { // that a policy lives in
     uint32_t least_made = 0; // drafts' worth of proposing in a step without drafts: a draft model's pass
 };
 
-StepReport step_of(const World& w, uint32_t drafts) {
+// That verifies so many drafts of each sequence, and proposes as many for the next one, or `next`.
+StepReport step_of(const World& w, uint32_t drafts, std::optional<uint32_t> next = {}) {
     StepReport r;
     r.work.scheduled_tokens = r.work.decode_tokens = w.sequences * (1 + drafts);
     double reached = 1000; // sequences that are counted, whatever the batch is
@@ -29,7 +31,7 @@ StepReport step_of(const World& w, uint32_t drafts) {
         r.drafts.drafted_at[i] = 1000;
         r.drafts.accepted_at[i] = static_cast<uint32_t>(reached *= w.acceptance);
     }
-    r.drafts.propose_ns = static_cast<uint64_t>(1000 * w.draft_us * std::max(drafts, w.least_made));
+    r.drafts.propose_ns = static_cast<uint64_t>(1000 * w.draft_us * std::max(next.value_or(drafts), w.least_made));
     r.end_ns = static_cast<uint64_t>(1000 * (w.fixed_us + w.token_us * r.work.scheduled_tokens)) + r.drafts.propose_ns;
     return r;
 }
@@ -44,9 +46,9 @@ double rate_of(const World& w, uint32_t drafts) { // tokens a second, exactly
 uint32_t settled(DraftLength& policy, const World& w) {
     uint32_t drafts = kMaxDrafts, times[kMaxDrafts + 1] = {};
     for (int i = 0; i < 400; ++i) {
-        const StepReport r = step_of(w, drafts);
+        const uint32_t before = drafts;
         drafts = policy.choose(w.sequences);
-        policy.observe(r);
+        policy.observe(step_of(w, before, drafts));
         if (i >= 200) times[drafts] += 1;
     }
     return static_cast<uint32_t>(std::max_element(times, times + kMaxDrafts + 1) - times);

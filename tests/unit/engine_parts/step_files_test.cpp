@@ -1,4 +1,4 @@
-// Files are told of steps from the next one on, one file of each kind, and go on with what another engine does.
+// Files of steps: from the next step on, one file of each kind, and on with the steps of another engine.
 #include "engine/trace/step_files.hpp"
 
 #include <gtest/gtest.h>
@@ -22,32 +22,33 @@ size_t lines_of(const std::string& path) {
 }
 
 struct Bench : QueueNeighbours {
-    void step() {
+    void step() { // of one token
         StepReport r;
         r.step = ++number;
         for (StepObserver* o : observers) {
-            o->on_planned({});
-            o->on_placed({});
+            o->on_planned({{{&sequence, 1}}, {}});
+            o->on_placed({{&sequence, 1, 0, 1}});
             o->on_end(r);
         }
     }
-    size_t told() const { return static_cast<size_t>(std::distance(observers.begin(), observers.end())); }
+    size_t observing() const { return static_cast<size_t>(std::distance(observers.begin(), observers.end())); }
 
     const std::string trace = (temporary_folder() / "steps.json").string();
     const std::string decisions = (temporary_folder() / "steps.jsonl").string();
+    Sequence& sequence = run(4, 3);
     StepObservers observers;
     StepFiles part{observers, {sequences, kv.pool(), scheduler}};
     uint64_t number = 0;
 };
 
-TEST(StepFiles, AreToldOfStepsUntilTheyAreClosed) {
+TEST(StepFiles, AreWrittenUntilTheyAreClosed) {
     Bench b;
     ASSERT_TRUE(b.part.write({.trace = {}, .decisions = b.decisions}));
-    EXPECT_EQ(b.told(), 1u);
+    EXPECT_EQ(b.observing(), 1u);
     b.step();
     b.step();
     ASSERT_TRUE(b.part.close());
-    EXPECT_EQ(b.told(), 0u);
+    EXPECT_EQ(b.observing(), 0u);
     b.step();
     EXPECT_EQ(lines_of(b.decisions), 2u);
     EXPECT_TRUE(b.part.close()) << "there is none";
@@ -56,7 +57,7 @@ TEST(StepFiles, AreToldOfStepsUntilTheyAreClosed) {
 TEST(StepFiles, AreOneOfEachKind) {
     Bench b;
     ASSERT_TRUE(b.part.write({b.trace, b.decisions}));
-    EXPECT_EQ(b.told(), 2u);
+    EXPECT_EQ(b.observing(), 2u);
     EXPECT_EQ(b.part.write({.trace = b.trace, .decisions = {}}).code(), StatusCode::kInvalid);
     EXPECT_EQ(b.part.write({.trace = {}, .decisions = b.decisions}).code(), StatusCode::kInvalid);
     ASSERT_TRUE(b.part.close());
@@ -65,8 +66,9 @@ TEST(StepFiles, AreOneOfEachKind) {
 
 TEST(StepFiles, OfAFolderThatIsNotThereAreRefused) {
     Bench b;
-    EXPECT_EQ(b.part.write({.trace = {}, .decisions = b.decisions + "/none/steps.jsonl"}).code(), StatusCode::kNotFound);
-    EXPECT_EQ(b.told(), 0u);
+    const std::string nowhere = b.decisions + "/none/steps.jsonl";
+    EXPECT_EQ(b.part.write({.trace = {}, .decisions = nowhere}).code(), StatusCode::kNotFound);
+    EXPECT_EQ(b.observing(), 0u);
 }
 
 TEST(StepFiles, GoOnWithTheStepsOfAnotherEngine) {
@@ -74,8 +76,8 @@ TEST(StepFiles, GoOnWithTheStepsOfAnotherEngine) {
     ASSERT_TRUE(first.part.write({.trace = {}, .decisions = first.decisions}));
     first.step();
     next.part.go_on_with(first.part);
-    EXPECT_EQ(first.told(), 0u);
-    EXPECT_EQ(next.told(), 1u);
+    EXPECT_EQ(first.observing(), 0u);
+    EXPECT_EQ(next.observing(), 1u);
     first.step();
     next.step();
     ASSERT_TRUE(next.part.close());

@@ -61,7 +61,7 @@ TEST(Ngram, BranchesToWhatFollowedElsewhere) {
 
 TEST(Ngram, SaysNothingWithoutAnAgreementOfTheShortestLength) {
     EXPECT_EQ(propose({1, 2, 3, 4, 3}, 4), (Tokens{}));
-    EXPECT_EQ(propose({1, 2, 3, 4, 3}, 4, {{"prompt_lookup_min", "1"}}), (Tokens{4, 3}));
+    EXPECT_EQ(propose({1, 2, 3, 4, 3}, 4, {{"prompt_lookup_min", "1"}}), (Tokens{4, 3, 4, 3}));
     EXPECT_EQ(propose({5}, 4), (Tokens{}));
 }
 

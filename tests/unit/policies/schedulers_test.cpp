@@ -214,11 +214,11 @@ TEST(Fcfs, OneThatIsAloneIsComputedInPartsThatFit) {
 TEST(Fcfs, DraftsNeverCausePreemption) {
     World w("fcfs");
     w.in.free_pages = 0;
-    w.run(1, 30, 1, 30).draft_tokens = 4; // its own token fits the page, the drafts need another
+    w.run(1, 30, 1, 30).draft_tokens = 4; // its own token and one of them fit the page, the others need another
     w.run(2, 30, 1, 30);
     const Planned p = w.plan();
     EXPECT_EQ(p.preempted, Ids{});
-    EXPECT_EQ(p.tokens, (Tokens{{1, 1}, {2, 1}}));
+    EXPECT_EQ(p.tokens, (Tokens{{1, 2}, {2, 1}}));
 }
 
 TEST(Fcfs, PreemptingOneNeverLosesAnothersTurn) {

@@ -16,7 +16,7 @@ class StepObserver {
     virtual void on_end(const StepReport&) {}             // of a step that did not fail
 };
 
-// Those of an engine, told of each step in the order in which they were added.
+// Those of an engine, each called for every step, in the order in which they were added.
 class StepObservers {
   public:
     void add(StepObserver& observer) { all_.push_back(&observer); }

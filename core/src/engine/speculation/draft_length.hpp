@@ -17,7 +17,7 @@ class DraftLength {
     // best, since what is never drafted is never measured.
     uint32_t choose(uint32_t sequences);
     uint32_t chosen() const { return chosen_; } // last
-    void observe(const StepReport&); // of the step that verified what was chosen before it
+    void observe(const StepReport&); // of a step that verified what was chosen before it, and proposed what is chosen
 
     double acceptance(uint32_t place) const; // once those before it are accepted, as estimated
     double tokens_a_second(uint32_t drafts, uint32_t sequences) const; // 0: nothing is known of times yet
