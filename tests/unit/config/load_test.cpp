@@ -279,6 +279,8 @@ TEST_F(Load, settings_without_effect_are_warnings) {
               (Lines{"a.yaml:2:35: cudagraph_capture_sizes has no effect with cudagraph_mode: NONE",
                      "a.yaml:2:59: cudagraph_capture has no effect with cudagraph_mode: NONE",
                      "a.yaml:2:83: cudagraph_memory has no effect with cudagraph_mode: NONE"}));
+    EXPECT_EQ(warnings("cudagraph_mode: FULL_DECODE_ONLY, num_speculative_tokens: 3", "proposer: ngram\n"),
+              Lines{"a.yaml:2:26: cudagraph_mode: FULL_DECODE_ONLY replays no step that verifies drafts; FULL does"});
     EXPECT_EQ(warnings("kv_cache_memory: 1GiB, gpu_memory_utilization: 0.5"),
               Lines{"a.yaml:2:27: kv_cache_memory has no effect beside gpu_memory_utilization"});
     EXPECT_EQ(warnings("seed: 1", "speculative: {mode: adaptive}\n"),
