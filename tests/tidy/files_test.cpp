@@ -150,7 +150,7 @@ TEST(Packages, ThatAreInstalledAreNamedAmongThirdParties) {
         EXPECT_NE(parties.find("`" + package + "`"), std::string::npos) << package << ": what is it for?";
 }
 
-// From its first function to the end of its last.
+// From the step itself to the end of its last part.
 TEST(Files, TheStepLoopFitsOneScreen) {
     for (const SourceText& file : sources()) {
         if (file.path != "core/src/engine/loop/step_loop.cpp") continue;
