@@ -106,7 +106,7 @@ Result<> Group::reconnect(Failure& fault, const std::function<Result<>()>& devic
     PB_TRY(const auto theirs, hub_->reconnect(out.bytes()));
     Result<> done = device();
     if (done)
-        if (const auto replies = hub_->gather(); !replies) done = replies.failure();
+        if (const auto replies = hub_->gather(Hub::Doing::kConnects); !replies) done = replies.failure();
     if (done) {
         if (theirs) fault = *theirs;
         return {};

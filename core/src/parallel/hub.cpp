@@ -90,15 +90,18 @@ Result<> Hub::broadcast(MessageType type, std::string_view bytes) {
     return state_->post_to_ranks(type, bytes);
 }
 
-Result<std::vector<std::string>> Hub::gather() {
+Result<std::vector<std::string>> Hub::gather(Doing doing) {
     HubState& s = *state_;
+    const bool loads = doing == Doing::kLoads;
+    const uint64_t longest = loads ? s.deadlines.load : s.deadlines.step;
     std::unique_lock lock(s.mutex);
     const auto& peers = s.peers.all();
     const auto is_missing = [](const auto& p) { return p->joined && p->replies.empty(); };
     const auto over = [&] { return s.failure.exists() || std::none_of(peers.begin(), peers.end(), is_missing); };
-    if (!s.changed.wait_for(lock, std::chrono::nanoseconds(s.deadlines.load), over)) {
+    if (!s.changed.wait_for(lock, std::chrono::nanoseconds(longest), over)) {
         const auto late = std::find_if(peers.begin(), peers.end(), is_missing);
-        s.declare(fail(text_of((*late)->info) + " hangs: it loads since " + seconds(s.deadlines.load)),
+        s.declare(fail(text_of((*late)->info) + " hangs: it has been " +
+                       (loads ? "loading" : "connecting its device") + " for " + seconds(longest)),
                   Lasts::kForGood);
     }
     if (s.failure.exists()) return s.failure.why();
@@ -200,7 +203,7 @@ Result<std::string> Hub::take_from(const RankInfo& rank, const std::string& key)
     std::unique_lock lock(s.mutex);
     const auto over = [&] { return s.failure.exists() || s.store.contains(key); };
     if (!s.changed.wait_for(lock, std::chrono::nanoseconds(s.deadlines.step), over))
-        s.declare(fail(text_of(rank) + " hangs: it exchanges what it computes with since " + seconds(s.deadlines.step)),
+        s.declare(fail(text_of(rank) + " hangs: it has been swapping a plugin for " + seconds(s.deadlines.step)),
                   Lasts::kForGood);
     if (s.failure.exists()) return s.failure.why();
     return s.store.take(key);

@@ -38,7 +38,9 @@ class Hub {
     // computed anew, and where the ranks cannot continue. null: no call.
     void watch(std::function<void()> on_failure);
     Result<> broadcast(MessageType, std::string_view bytes);
-    Result<std::vector<std::string>> gather(); // a reply of each rank, by rank from 1 on
+    // A reply of each rank, by rank from 1 on, to what it does now, for which it has a limit.
+    enum class Doing { kLoads, kConnects };
+    Result<std::vector<std::string>> gather(Doing = Doing::kLoads);
     enum class IfItFails { kEnds, kIsRedone }; // a step in which a rank fails
     Result<uint64_t> step(std::string_view batch, IfItFails); // returns bytes sent to each rank
     // Of the latest step, which is redone if it fails: waits until all ranks have finished it, or for the first fault.

@@ -97,6 +97,12 @@ Result<Endpoint> rendezvous_of(const Launched& l, const std::string& asked) {
                    "(mpirun -x PATCHBAY_RENDEZVOUS=…)");
 }
 
+Result<> check_rendezvous(const Launched& l, const Endpoint& at, const std::string& address) {
+    if (l.here == l.size || (!address.starts_with("127.") && address != "::1")) return {};
+    return invalid(at.host + " is " + address + " on its own host (see /etc/hosts), where the ranks of other hosts "
+                   "cannot reach it: give an address that they can reach, by PATCHBAY_RENDEZVOUS=ADDRESS:PORT");
+}
+
 Result<std::string> device_of_rank(const Environment& env, const std::string& visible_by, uint32_t rank) {
     if (!env(visible_by.c_str())) return std::to_string(rank);
     const std::string list = value_of(env, visible_by.c_str());

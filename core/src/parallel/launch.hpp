@@ -31,8 +31,10 @@ Result<std::optional<Launched>> launched(const Environment&);
 bool leaves_unbound(const Environment&);
 // How many ranks share the cores that this process may use: all on this host, unless a launcher bound them.
 uint32_t ranks_on_these_cores(uint32_t size);
-// Where rank 0 listens. asked: parallel.rendezvous; empty: detected if possible.
+// Where rank 0 listens. asked: PATCHBAY_RENDEZVOUS; empty: detected if possible.
 Result<Endpoint> rendezvous_of(const Launched&, const std::string& asked);
+// address: what rank 0's listener is bound to. Refused: one that the ranks of other hosts cannot reach.
+Result<> check_rendezvous(const Launched&, const Endpoint&, const std::string& address);
 
 inline constexpr int kWorkerFd = 3;             // the socket of a rank that is started here
 inline constexpr const char* kLocalJob = "local"; // the job of such ranks

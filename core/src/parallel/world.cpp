@@ -59,6 +59,7 @@ Result<std::shared_ptr<Hub>> World::ranks(uint32_t size, const config::ParallelS
         const char* const asked = std::getenv("PATCHBAY_RENDEZVOUS");
         PB_TRY(const Endpoint at, rendezvous_of(*job, asked ? asked : ""));
         PB_TRY(Socket listener, listen_at(at));
+        PB_CHECK(check_rendezvous(*job, at, local_address(listener)));
         auto hub = std::make_shared<Hub>(job->job, size, std::vector<Member>(), std::move(listener), deadlines);
         PB_CHECK(hub->wait_until_joined());
         launched_ = std::move(hub);

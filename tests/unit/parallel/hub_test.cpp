@@ -278,14 +278,21 @@ TEST(Hub, FindsARankThatLoadsForEver) {
     ASSERT_TRUE(p.spokes[0]->post(MessageType::kReply, "loaded"));
     ASSERT_TRUE(p.spokes[0]->set("loaded", ""));
     for (int look = 0; look < 600 && !p.hub->get("loaded"); ++look) {} // the reply has come, too
-    EXPECT_EQ(p.hub->gather().error(), "rank 2 (h, pid 102) hangs: it loads since 0.1 s");
+    EXPECT_EQ(p.hub->gather().error(), "rank 2 (h, pid 102) hangs: it has been loading for 0.1 s");
+}
+
+TEST(Hub, FindsARankThatConnectsForEver) {
+    Pair p = joined(2, {kLong.join, kLong.heartbeat, 100'000'000});
+    ASSERT_TRUE(p.hub->begin("what"));
+    EXPECT_EQ(p.hub->gather(Hub::Doing::kConnects).error(),
+              "rank 1 (h, pid 101) hangs: it has been connecting its device for 0.1 s");
 }
 
 TEST(Hub, FindsARankThatComputesForEver) {
     Pair p = joined(2, {kLong.join, kLong.heartbeat, 300'000'000});
     ASSERT_TRUE(p.hub->begin("what"));
     ASSERT_TRUE(p.hub->step("a batch", Hub::IfItFails::kEnds)); // signs of life come, but the step is never done
-    EXPECT_THAT(p.hub->explain(fail("")).text, HasSubstr("rank 1 (h, pid 101) hangs: it computes on a step since"));
+    EXPECT_THAT(p.hub->explain(fail("")).text, HasSubstr("rank 1 (h, pid 101) hangs: it has been computing a step for"));
 }
 
 TEST(Hub, FindsARankThatHangsInASwap) {
@@ -294,7 +301,7 @@ TEST(Hub, FindsARankThatHangsInASwap) {
     const RankInfo rank = p.hub->ranks()[0];
     ASSERT_TRUE(p.spokes[0]->set(swap_key(1, 1), "done"));
     EXPECT_EQ(*p.hub->take_from(rank, swap_key(1, 1)), "done");
-    const std::string why = "rank 1 (h, pid 101) hangs: it exchanges what it computes with since 0.3 s";
+    const std::string why = "rank 1 (h, pid 101) hangs: it has been swapping a plugin for 0.3 s";
     EXPECT_EQ(p.hub->take_from(rank, swap_key(2, 1)).error(), why);
     EXPECT_EQ(p.hub->step("a batch", Hub::IfItFails::kEnds).error(), why) << "it is for good";
 }

@@ -148,6 +148,8 @@ TEST(Launched, IsSeenInTheEnvironment) {
     EXPECT_EQ((*mpi)->job, "mpirun 77");
     EXPECT_THAT(rendezvous_of(**mpi, "").error(), HasSubstr("PATCHBAY_RENDEZVOUS"));
     EXPECT_EQ(text_of(*rendezvous_of(**mpi, "node1:5000")), "node1:5000");
+    EXPECT_TRUE(check_rendezvous(**mpi, {"node1", 5000}, "10.0.0.7"));
+    EXPECT_THAT(check_rendezvous(**mpi, {"node1", 5000}, "127.0.1.1").error(), HasSubstr("node1 is 127.0.1.1"));
     std::map<std::string, std::string> slurm = {{"SLURM_PROCID", "0"},
                                                 {"SLURM_STEP_ID", "3"},
                                                 {"SLURM_JOB_ID", "12"},
