@@ -193,8 +193,9 @@ void HubThread::look_for_the_hung(uint64_t now) {
             return s_.declare(fail(text_of(p->info) + " hangs: no sign of life for " + seconds(now - p->heard_ns)),
                               Lasts::kForGood);
         if (const auto since = s_.steps.since(*p); since && *since + s_.deadlines.step < now)
-            return s_.declare(fail(text_of(p->info) + " hangs: it has been computing a step for " + seconds(now - *since)),
-                              Lasts::kForGood);
+            return s_.declare(
+                fail(text_of(p->info) + " hangs: it has been computing a step for " + seconds(now - *since)),
+                Lasts::kForGood);
     }
 }
 

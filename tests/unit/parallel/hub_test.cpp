@@ -292,7 +292,8 @@ TEST(Hub, FindsARankThatComputesForEver) {
     Pair p = joined(2, {kLong.join, kLong.heartbeat, 300'000'000});
     ASSERT_TRUE(p.hub->begin("what"));
     ASSERT_TRUE(p.hub->step("a batch", Hub::IfItFails::kEnds)); // signs of life come, but the step is never done
-    EXPECT_THAT(p.hub->explain(fail("")).text, HasSubstr("rank 1 (h, pid 101) hangs: it has been computing a step for"));
+    EXPECT_THAT(p.hub->explain(fail("")).text,
+                HasSubstr("rank 1 (h, pid 101) hangs: it has been computing a step for"));
 }
 
 TEST(Hub, FindsARankThatHangsInASwap) {
