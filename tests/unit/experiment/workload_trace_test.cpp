@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "experiment/workloads.hpp"
 #include "workload_fixture.hpp"
 
 namespace patchbay::experiment::workload_trace_test {
@@ -43,6 +44,24 @@ TEST(Workload, DeadlinesOfLaterTurnsOfATraceCountFromTheirOwnArrival) {
     EXPECT_EQ(w.requests[1].deadline_ns, 102'000'000'000u);
     EXPECT_EQ(w.requests[2].arrival_ns, 0u) << "it is known when it comes";
     EXPECT_EQ(w.requests[2].deadline_ns, 2'000'000'000u);
+}
+
+TEST(Workloads, RefuseASwapAfterSoManyRequestsWhereOneFollowsAnother) {
+    const Folder f;
+    ExperimentSpec spec;
+    spec.repeats = 1;
+    spec.variants.resize(1);
+    WorkloadSpec& workload = spec.variants[0].workload;
+    workload.prompts = TracePrompts{
+        f.file("t.jsonl", "{\"at_s\": 0, \"session\": \"a\", \"prompt_tokens\": 3, \"output_tokens\": 2}\n"
+                          "{\"after_s\": 5, \"session\": \"a\", \"prompt_tokens\": 3, \"output_tokens\": 2}\n"),
+        {}};
+    workload.arrivals = TraceArrivals{};
+    EXPECT_TRUE(Workloads::open(spec, byte_tokenizer(), {100, 128}));
+    spec.variants[0].at.resize(1);
+    spec.variants[0].at[0].request = 2;
+    EXPECT_THAT(Workloads::open(spec, byte_tokenizer(), {100, 128}).error(),
+                HasSubstr("request 2 follows an earlier one; say when with 't'"));
 }
 
 TEST(Workload, GivesEachRepeatAWindowOfTheTraceThatBeginsAtItsOwnStart) {
