@@ -15,7 +15,7 @@ CacheParts::CacheParts(CommonParts& c, std::unique_ptr<kv::KvCache> cache, host:
 
 SequenceParts::SequenceParts(const PipelineInputs& in, CommonParts& c, kv::KvCache& kv)
     : siblings(kv), draft_kv(c.executor.drafts() != nullptr),
-      beams({in.eos, in.facts.model.vocab_size, c.settings}, all, kv, draft_kv, c.context) {}
+      beams({in.eos, in.facts.model.vocab_size, c.settings, in.tokenizer.get()}, all, kv, draft_kv, c.context) {}
 
 SchedulingParts::SchedulingParts(CommonParts& c, kv::KvCache& kv, SequenceParts& s)
     : pressure(c.settings.watermark), hints(s.all, kv, s.siblings, s.beams),

@@ -13,7 +13,11 @@ Result<> SimulatedExecutor::submit(const StepInput& in) {
     time_only.sampler = nullptr;
     PB_CHECK(LocalExecutor::submit(time_only));
     const auto* rows = static_cast<const pb_sample_row*>(in.samples.rows);
-    submitted_.push_back({{rows, rows + in.samples.row_count}, in.samples.max_logprobs, in.overlaps});
+    Rows& to_make = submitted_.emplace_back(
+        Rows{{}, std::span(rows, in.samples.row_count), in.samples.max_logprobs, in.overlaps});
+    if (!in.overlaps) return {};
+    to_make.kept.assign(to_make.rows.begin(), to_make.rows.end());
+    to_make.rows = to_make.kept;
     return {};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "execution/local_executor.hpp"
@@ -26,7 +27,8 @@ class SimulatedExecutor : public LocalExecutor {
 
   private:
     struct Rows {
-        std::vector<pb_sample_row> rows;
+        std::vector<pb_sample_row> kept; // where it overlaps: the next step is built before it is back
+        std::span<const pb_sample_row> rows;
         uint32_t max_logprobs = 0;
         bool overlapped = false;
     };

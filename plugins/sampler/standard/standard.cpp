@@ -1,5 +1,7 @@
 // standard - the sampling of OpenAI's, vLLM's and llama.cpp's APIs, in the order that the README gives, then one draw
 // by Gumbel-max with noise that is a pure function of (seed, position, token).
+#include <atomic>
+
 #include "noise.hpp"
 #include "patchbay/sdk/gumbel_max.hpp"
 #include "patchbay/sdk/logit_adjustments.hpp"
@@ -17,16 +19,13 @@ class Standard {
     explicit Standard(const patchbay::Context& context) : pool_(context.host()) {}
 
     void sample(patchbay::SampleBatch& batch) {
-        if (memory_.size() < batch.size()) memory_.resize(batch.size());
-        pool_.run(batch.size(), [&](uint32_t i) { sample_row(batch, i, memory_[i]); });
+        each_row(batch.size(), [&](uint32_t i, Memory& m) { sample_row(batch, i, m); });
     }
 
     void process(patchbay::SampleBatch& batch) {
-        if (memory_.size() < batch.size()) memory_.resize(batch.size());
-        pool_.run(batch.size(), [&](uint32_t i) {
+        each_row(batch.size(), [&](uint32_t i, Memory& m) {
             const auto logits = batch.logits(i);
             const pb_sample_row& row = batch.row(i);
-            RowMemory& m = memory_[i];
             patchbay::adjust_logits(logits, row);
             std::vector<Candidate> left;
             const Distances all(logits, row);
@@ -45,13 +44,23 @@ class Standard {
     }
 
   private:
-    struct RowMemory { // kept for the next step
+    struct Memory { // of one thread, for any row: up to a few numbers a token of the vocabulary
         std::vector<float> logits;
         std::vector<Candidate> kept, before;
         patchbay::NoiseChunk noise;
     };
 
-    void sample_row(patchbay::SampleBatch& batch, uint32_t i, RowMemory& m) const {
+    template <class F>
+    void each_row(uint32_t rows, F&& f) { // f(row, memory)
+        const uint32_t workers = std::min(rows, pool_.threads());
+        if (memory_.size() < workers) memory_.resize(workers);
+        std::atomic<uint32_t> next = 0;
+        pool_.run(workers, [&](uint32_t w) {
+            for (uint32_t i = next++; i < rows; i = next++) f(i, memory_[w]);
+        });
+    }
+
+    void sample_row(patchbay::SampleBatch& batch, uint32_t i, Memory& m) const {
         const pb_sample_row& row = batch.row(i);
         std::span<const float> logits = batch.logits(i);
         if (patchbay::adjusts_logits(*row.params)) { // in a copy: logprobs are those of the raw logits
@@ -95,7 +104,7 @@ class Standard {
         return static_cast<float>((patchbay::log_weight(left) - at->logit) / 0.6931471805599453);
     }
 
-    std::vector<RowMemory> memory_; // by row
+    std::vector<Memory> memory_; // by worker
     patchbay::FillNoise fill_ = patchbay::fill_noise();
     patchbay::Pool pool_;
 };

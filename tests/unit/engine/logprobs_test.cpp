@@ -193,6 +193,26 @@ TEST(PrefixCache, IsNotReadWhereARequestSaysSo) {
     EXPECT_EQ(h.run(h.add(prompt, p)).cached_tokens, 0u);
 }
 
+TEST(PrefixCache, GivesWhatARequestComputesToItsSaltAloneAlsoWhereItDoesNotReadItself) {
+    for (const bool skips : {true, false}) { // or has prompt_logprobs, which need every row of the prompt
+        Harness h(tiny_model());
+        const auto prompt = random_prompt(1, 30);
+        const auto cached = [&](std::string salt, const SamplingParams& p) {
+            Request r;
+            r.prompt = prompt;
+            r.sampling = p;
+            r.cache_salt = std::move(salt);
+            return h.run(h.add(std::move(r))).cached_tokens;
+        };
+        SamplingParams first = greedy(1);
+        first.skip_reading_prefix_cache = skips;
+        if (!skips) first.prompt_logprobs = 0;
+        EXPECT_EQ(cached("mine", first), 0u);
+        EXPECT_EQ(cached("", greedy(1)), 0u) << "of another salt";
+        EXPECT_EQ(cached("mine", greedy(1)), 24u);
+    }
+}
+
 TEST(BestOf, GivesTheMostLikelyOfItsOutputs) {
     const auto prompt = random_prompt(1, 20);
     std::vector<std::pair<double, std::vector<TokenId>>> alone;

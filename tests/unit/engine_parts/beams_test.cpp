@@ -3,11 +3,14 @@
 
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 
+#include "text/tokenizer_json.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 #include "unit/engine_parts/page_memory.hpp"
+#include "unit/text/spaced_words.hpp"
 
 namespace patchbay::engine::testing::beams_test {
 namespace {
@@ -212,6 +215,28 @@ TEST(BeamSearches, EndWithTheirBestSequencesAsOutputs) {
     EXPECT_DOUBLE_EQ(*all[0]->output.delta.beam_score, -1.25 / 2) << "by token";
     EXPECT_DOUBLE_EQ(all[0]->output.sums.logprob, -1.25);
     EXPECT_THAT(all[1]->output.delta.tokens, ElementsAre(50, 51));
+}
+
+// As outputs that are sampled do.
+TEST(BeamSearches, NameNoStopTokenThatIsTheTokenizersOwnEnd) {
+    World w;
+    w.tokenizer = *text::tokenizer_from_json(nlohmann::json::parse(text::kSpacedWords),
+                                             nlohmann::json{{"eos_token", "<s>"}}, "test");
+    Bench b(std::move(w));
+    b.eos = {text::kBegin, text::kUnknown};
+    SamplingParams p = search(2);
+    p.ignore_eos = false;
+    p.stop_token_ids = {text::kBegin};
+    const auto all = b.add(6, p);
+    b.seat(*all[0]);
+    b.compute(*all[0]);
+    const auto over = b.take(*all[0], {{text::kBegin, -0.5f}, {text::kUnknown, -1.0f}, {60, -7.0f}, {61, -8.0f},
+                                       {62, -9.0f}, {63, -9.5f}});
+    ASSERT_TRUE(over);
+    ASSERT_EQ(b.beams.end(*all[0], *over).size(), 2u);
+    EXPECT_THAT(all[0]->output.delta.tokens, ElementsAre(text::kBegin));
+    EXPECT_EQ(all[0]->output.delta.stop_token, std::nullopt);
+    EXPECT_EQ(all[1]->output.delta.stop_token, text::kUnknown) << "another end token of the model";
 }
 
 TEST(BeamSearches, ARowWithoutCandidatesEndsTheWholeSearch) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
 #include <numeric>
 
 #include "engine/loop/step_context.hpp"
@@ -18,16 +19,19 @@ using ::testing::ElementsAre;
 
 struct FakeKvPolicy {
     std::vector<uint32_t> pages; // that are cached, in the order in which they came to be
-    uint32_t total = 0, used_pages = 0;
+    std::map<uint32_t, uint64_t> contents; // of each page, until it is removed
+    uint32_t total = 0, used_pages = 0, mixed_up = 0; // pages that got other contents without a removal
     bool fails = false, names_nothing = false, names_a_stranger = false;
 
-    void reset(uint32_t total_pages) { total = total_pages, pages.clear(); }
+    void reset(uint32_t total_pages) { total = total_pages, pages.clear(), contents.clear(); }
     void cached(const pb_kv_page& p) {
         if (fails) throw Error(PB_FAILED, "it does not want to");
+        const auto [known, first] = contents.try_emplace(p.page, p.block);
+        if (!first && known->second != p.block) mixed_up += 1;
         pages.push_back(p.page);
     }
-    void used(uint32_t page) { used_pages += 1, removed(page); }
-    void removed(uint32_t page) { std::erase(pages, page); }
+    void used(uint32_t page) { used_pages += 1, std::erase(pages, page); }
+    void removed(uint32_t page) { contents.erase(page), std::erase(pages, page); }
     void choose(Victims& victims) { // the latest first
         if (fails) throw Error(PB_FAILED, "it does not want to");
         if (names_a_stranger) victims.add(4711);
@@ -177,6 +181,7 @@ TEST_F(PortTest, OneThatIsToTakeOverLearnsTheOrderOfAgeInPortions) {
         EXPECT_TRUE(texts > 0 || portion > 4);
         port.update();
         EXPECT_EQ(next.policy.pages, policy->pages) << "in portions of " << portion;
+        EXPECT_EQ(next.policy.mixed_up, 0u) << "in portions of " << portion;
         EXPECT_GT(next.policy.pages.size(), 2u);
         policy->pages.clear(); // what it had is known: adopt() gives it again
         ASSERT_TRUE(port.adopt());

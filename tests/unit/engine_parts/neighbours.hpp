@@ -31,6 +31,7 @@ struct World { // of a test: what is configured
     std::vector<kv::GroupSpec> groups = {kv::GroupSpec{}};
     uint32_t slots = 0; // in host memory
     bool has_draft_model = false;
+    std::shared_ptr<const text::Tokenizer> tokenizer = {}; // null: ids only
     config::EngineSettings settings{.max_num_batched_tokens = 64, .max_num_seqs = 8, .block_size = 4};
 };
 
@@ -58,13 +59,14 @@ struct QueueNeighbours {
     std::vector<host::Identity> plugins;
     SwapJournal journal{context, plugins};
     std::vector<TokenId> eos = {2};
+    std::shared_ptr<const text::Tokenizer> tokenizer;
     FakeExecutor executor;
 
     kv::KvCache kv;
     Sequences sequences;
     Siblings siblings{kv};
     DraftKvTable draft_kv;
-    BeamSearches beams{{eos, kVocab, settings}, sequences, kv, draft_kv, context};
+    BeamSearches beams{{eos, kVocab, settings, tokenizer.get()}, sequences, kv, draft_kv, context};
     PrefixHints hints{sequences, kv, siblings, beams};
     SchedulerPort scheduler{settings, sequences, clock, context, journal};
     FakeScheduler& policy = install<FakeScheduler>(scheduler.slot(), kFakeScheduler);

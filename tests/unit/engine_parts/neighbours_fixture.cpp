@@ -70,7 +70,7 @@ Result<runner::SampledRows> FakeExecutor::sample(std::span<const float>, const r
 // ---- the queue ----
 
 QueueNeighbours::QueueNeighbours(World w)
-    : settings(std::move(w.settings)),
+    : settings(std::move(w.settings)), tokenizer(std::move(w.tokenizer)),
       kv(w.blocks, settings.block_size, w.caching, "model", std::move(w.groups), w.slots),
       draft_kv(w.has_draft_model) {
     context.step = 1;

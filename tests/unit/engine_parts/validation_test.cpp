@@ -36,6 +36,8 @@ TEST(Validation, TakesEachNumberUpToItsBoundsAndNoFurther) {
         EXPECT_THAT(at(NAN), HasSubstr(r.name)) << r.name;
     }
     EXPECT_EQ(with([](SamplingParams& p) { p.temperature = 101; }), "temperature is 101, expected 0 to 100");
+    EXPECT_EQ(with([](SamplingParams& p) { p.top_p = 1e-7f; }), "") << "the likeliest alone, as in vLLM";
+    EXPECT_EQ(with([](SamplingParams& p) { p.min_p = 1.0000002f; }), "min_p is 1.0000002, expected 0 to 1");
 }
 
 TEST(Validation, RefusesWhatContradictsItself) {

@@ -1,4 +1,6 @@
 // Samplers against exact probabilities and a naive reference in double.
+#include <malloc.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -150,6 +152,23 @@ TEST(StandardSampler, TopKOfManyTakesTheFirstOfEqualLogits) {
     const auto got = sample("standard", {r}, Call::kProcess).processed;
     for (const size_t t : {0, 1, 700}) EXPECT_GT(got[t], -INFINITY) << t;
     EXPECT_EQ(std::count(got.begin(), got.end(), -INFINITY), 997);
+}
+
+// What it keeps for the next step is by thread, not by row: no request makes it grow for good.
+TEST(StandardSampler, ManyRowsLeaveNoMemoryForEach) {
+    constexpr size_t kTokens = 20'000, kRows = 128;
+    Row r;
+    r.logits.assign(kTokens, 0);
+    for (size_t t = 0; t < kTokens; ++t) r.logits[t] = static_cast<float>(t % 97) * 0.01f;
+    r.params.typical_p = 0.9f;
+    const auto in_use = [] {
+        const struct mallinfo2 m = ::mallinfo2();
+        return m.uordblks + m.hblkhd;
+    };
+    const size_t before = in_use();
+    sample("standard", std::vector<Row>(kRows, r));
+    const size_t after = in_use();
+    EXPECT_LT(after, before + kRows * kTokens * sizeof(float)) << "bytes";
 }
 
 TEST(Samplers, LogprobsAreOfTheRawLogitsHighestFirst) {

@@ -74,7 +74,7 @@ Hypothesis BeamSearch::extend(const Hypothesis& parent, TokenId token, float log
     }
     if (at_end) {
         out.finish = FinishReason::kStop;
-        if (contains(settings_.stop_ids, token)) out.stop_token = token, out.stop_reason = std::to_string(token);
+        if (contains(settings_.named, token)) out.stop_token = token, out.stop_reason = std::to_string(token);
     } else if (!out.stops.matched().empty()) {
         out.finish = FinishReason::kStop;
         out.stop_reason = out.stops.matched();

@@ -26,7 +26,7 @@ struct Hypothesis { // one output, complete or as far as it has come
     // Complete ones only:
     FinishReason finish = FinishReason::kNone;
     std::string stop_reason;
-    std::optional<TokenId> stop_token; // of those that the request named
+    std::optional<TokenId> stop_token; // the stop reason
     double score = 0; // sum / length ^ length_penalty
 };
 
@@ -35,7 +35,7 @@ class BeamSearch {
     struct Settings {
         const SamplingParams& sampling; // of the request, which outlives it
         std::vector<TokenId> ends;      // its end tokens: those that it stops at, by name or by the model's
-        std::vector<TokenId> stop_ids;  // of them those that it named
+        std::vector<TokenId> named;     // of them those that are a stop reason
         uint32_t ends_after = 0;        // as Request::ends_after
     };
     BeamSearch(Settings, Hypothesis empty);

@@ -13,6 +13,7 @@
 #include "engine/request/request.hpp"
 #include "engine/request/sequence.hpp"
 #include "kv/kv_cache.hpp"
+#include "text/tokenizer.hpp"
 
 namespace patchbay::engine {
 namespace {
@@ -23,6 +24,14 @@ std::vector<TokenId> end_tokens(const SamplingParams& p, const std::vector<Token
     if (!p.ignore_eos) ends.insert(ends.end(), eos.begin(), eos.end());
     std::ranges::sort(ends);
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    return ends;
+}
+
+// Of them those that are a stop reason (see Outputs).
+std::vector<TokenId> named_ends(const SamplingParams& p, const BeamLimits& limits) {
+    if (!limits.tokenizer) return p.stop_token_ids;
+    std::vector<TokenId> ends = end_tokens(p, limits.eos);
+    if (const auto own = limits.tokenizer->eos(); own && !p.ignore_eos) std::erase(ends, *own);
     return ends;
 }
 
@@ -49,7 +58,7 @@ uint32_t BeamSearches::needed_from(const Sequence& s) const {
 
 uint32_t BeamSearches::candidates_wanted(const SamplingParams& p) const {
     Hypothesis empty{.stops = StopMatcher({}, StopMatcher::Keep::kBefore)};
-    const uint32_t wanted = BeamSearch({p, end_tokens(p, limits_.eos), p.stop_token_ids}, std::move(empty)).wanted();
+    const uint32_t wanted = BeamSearch({p, end_tokens(p, limits_.eos), {}}, std::move(empty)).wanted();
     return std::min(std::max(wanted, static_cast<uint32_t>(p.logprobs.value_or(0))), limits_.vocab_size);
 }
 
@@ -90,7 +99,8 @@ void BeamSearches::add(const std::vector<Sequence*>& slots) {
         empty.detokenizer = text->detokenizer;
         empty.stops = text->stops;
     }
-    BeamSearch search({p, end_tokens(p, limits_.eos), p.stop_token_ids, first.request->ends_after}, std::move(empty));
+    BeamSearch search({p, end_tokens(p, limits_.eos), named_ends(p, limits_), first.request->ends_after},
+                      std::move(empty));
     auto g = std::make_unique<BeamGroup>(BeamGroup{std::move(search), slots, {}, 0});
     g->candidates.resize(1);
     const uint32_t wanted = candidates_wanted(p);
@@ -178,9 +188,8 @@ void BeamSearches::fork(BeamGroup& g) {
         const uint32_t shared = g.shared_with_first(i);
         const bool shares = kv_.tables().fork(first.kv.table, shared, s.kv.table);
         free_outside_window(s.kv.table, shared);
-        s.computed = shares ? shared
-                     : s.kv.reads_prefixes ? kv_.prefixes().adopt(s.kv.table, s.tokens, s.kv.salt)
-                                           : 0;
+        s.computed = shares ? shared : s.kv.reads_prefixes ? kv_.prefixes().adopt(s.kv.table, s.tokens, s.kv.salt) : 0;
+        s.kv.table.salt = s.kv.salt;
         draft_kv_.forked(s, first);
         context_.report.work.forked += 1;
     }

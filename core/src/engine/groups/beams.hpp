@@ -33,6 +33,7 @@ struct BeamLimits {
     const std::vector<TokenId>& eos;
     uint32_t vocab_size;
     const config::EngineSettings& settings;
+    const text::Tokenizer* tokenizer = nullptr; // null: ids only
 };
 
 class BeamSearches {

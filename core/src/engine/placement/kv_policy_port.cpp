@@ -83,7 +83,8 @@ Result<bool> KvPolicyPort::warm_up(const host::Component& next, size_t max_pages
         return done;
     };
     if (warm_up_.next != &next || warm_up_.knows_all) { // else that one was refused after all
-        warm_up_ = {.next = &next, .knows = std::vector<bool>(kv_.pool().total()), .changes = {}, .knows_all = false};
+        const std::vector<bool> none_yet(kv_.pool().total());
+        warm_up_ = {.next = &next, .knows = none_yet, .cached = none_yet, .changes = {}, .knows_all = false};
         kv_.eviction().pages().begin_walk();
         const pb_kv_pages none = wire({});
         PB_CHECK(end_if_failed(host::checked<&pb_kv_policy::adopt>(next, &none)));
@@ -93,7 +94,7 @@ Result<bool> KvPolicyPort::warm_up(const host::Component& next, size_t max_pages
     warm_up_.knows_all = !kv_.eviction().pages().walk(max_pages, portion);
     for (const kv::CachedPage& page : portion) {
         changes.push_back(record_of(page));
-        warm_up_.knows[static_cast<size_t>(page.page)] = true;
+        warm_up_.knows[static_cast<size_t>(page.page)] = warm_up_.cached[static_cast<size_t>(page.page)] = true;
     }
     if (!changes.empty()) {
         const pb_kv_pages pages = wire(changes);
@@ -111,11 +112,13 @@ bool KvPolicyPort::roll_back(const std::string& phase, const Failure& why) {
 
 // For the next policy; what is cached is still to come where it does not know all yet.
 void KvPolicyPort::note_for_next(const pb_kv_page& change) {
-    const bool cached = change.change == PB_KV_CACHED;
-    if (!(cached ? warm_up_.knows_all : warm_up_.knows[change.page])) return;
-    warm_up_.knows[change.page] = cached;
-    warm_up_.changes.push_back(change);
-    if (warm_up_.changes.size() > kMaxPending + kv_.pool().total()) warm_up_ = {}; // it never enters, or adopts all
+    WarmUp& w = warm_up_;
+    const bool cached = change.change == PB_KV_CACHED, removed = change.change == PB_KV_REMOVED;
+    if (!(cached ? w.knows_all : removed ? w.knows[change.page] : w.cached[change.page])) return;
+    w.cached[change.page] = cached;
+    if (cached || removed) w.knows[change.page] = cached;
+    w.changes.push_back(change);
+    if (w.changes.size() > kMaxPending + kv_.pool().total()) w = {}; // it never enters, or adopts all
 }
 
 void KvPolicyPort::note(const pb_kv_page& change) {

@@ -50,7 +50,8 @@ class KvPolicyPort final : public kv::Evictor {
     std::vector<pb_kv_page> pending_; // changes that it has not got yet
     struct WarmUp {
         const host::Component* next = nullptr; // null: there is none
-        std::vector<bool> knows;               // by page: it got it, and it is cached still
+        std::vector<bool> knows;               // by page: its content was given, and not removed since
+        std::vector<bool> cached;              // and it is in the cache, as far as was said
         std::vector<pb_kv_page> changes;       // of these, since the latest portion
         bool knows_all = false;
     } warm_up_;

@@ -77,7 +77,9 @@ Placement::Adopted Placement::adopt(Sequence& s) {
     const uint32_t prompt = s.prompt_count - 1;
     const uint32_t cached = s.kv.reads_prefixes ? p_.kv.prefixes().count_cached(findable, s.kv.salt) : 0;
     if (source && prompt > cached && p_.kv.tables().fork(source->kv.table, prompt, s.kv.table)) return {prompt, true};
-    return {s.kv.reads_prefixes ? p_.kv.prefixes().adopt(s.kv.table, findable, s.kv.salt) : 0, false};
+    if (s.kv.reads_prefixes) return {p_.kv.prefixes().adopt(s.kv.table, findable, s.kv.salt), false};
+    s.kv.table.salt = s.kv.salt; // others with this salt find what it computes
+    return {0, false};
 }
 
 void Placement::admit(Sequence& s, const Adopted& adopted) {

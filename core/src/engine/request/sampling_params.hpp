@@ -85,7 +85,7 @@ struct SamplingRange { // inclusive
 };
 inline constexpr std::array<SamplingRange, 15> kSamplingRanges{
     {{"temperature", &SamplingParams::temperature, 0, 100},
-     {"top_p", &SamplingParams::top_p, 1e-6f, 1},
+     {"top_p", &SamplingParams::top_p, 1e-30f, 1},
      {"min_p", &SamplingParams::min_p, 0, 1},
      {"repetition_penalty", &SamplingParams::repetition_penalty, 1e-3f, 100},
      {"length_penalty", &SamplingParams::length_penalty, -10, 10},
@@ -94,7 +94,7 @@ inline constexpr std::array<SamplingRange, 15> kSamplingRanges{
      {"dry_multiplier", &SamplingParams::dry_multiplier, 0, 100},
      {"dry_base", &SamplingParams::dry_base, 1, 100},
      {"top_n_sigma", &SamplingParams::top_n_sigma, 0, 100},
-     {"typical_p", &SamplingParams::typical_p, 1e-6f, 1},
+     {"typical_p", &SamplingParams::typical_p, 1e-30f, 1},
      {"xtc_probability", &SamplingParams::xtc_probability, 0, 1},
      {"xtc_threshold", &SamplingParams::xtc_threshold, 0, 1},
      {"mirostat_tau", &SamplingParams::mirostat_tau, 1e-3f, 100},

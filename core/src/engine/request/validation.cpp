@@ -4,18 +4,12 @@
 
 #include "engine/request/parameters.hpp"
 
+#include "base/numbers.hpp"
 #include "base/refusals.hpp"
 #include "engine/request/sampling_params.hpp"
 
 namespace patchbay::engine {
 namespace {
-
-std::string number(double x) {
-    std::string s = std::to_string(x);
-    s.erase(s.find_last_not_of('0') + 1);
-    if (s.ends_with('.')) s.pop_back();
-    return s;
-}
 
 constexpr size_t kMaxStopIds = 1024, kMaxStops = 64, kMaxStopBytes = 4096, kMaxBytesOfStops = 16384;
 
@@ -35,9 +29,11 @@ Result<> check_stops(const std::vector<std::string>& stops) {
     return {};
 }
 
-Result<> check_range(const char* name, double value, double low, double high) {
+template <class T>
+Result<> check_range(const char* name, T value, T low, T high) {
     if (value >= low && value <= high) return {}; // also refuses NaN
-    return invalid(std::string(name) + " is " + number(value) + ", expected " + number(low) + " to " + number(high));
+    return invalid(std::string(name) + " is " + number_text(value) + ", expected " + number_text(low) + " to " +
+                   number_text(high));
 }
 
 Result<> check_ranges(const SamplingParams& p) {
@@ -45,7 +41,8 @@ Result<> check_ranges(const SamplingParams& p) {
     for (const auto& [field, info] : rows_of<SamplingParams>()) {
         const auto* const count = std::get_if<uint32_t SamplingParams::*>(&field);
         if (count && info.high && info.only.empty())
-            PB_CHECK(check_range(info.name, p.**count, info.low.value_or(0), *info.high));
+            PB_CHECK(check_range(info.name, p.**count, static_cast<uint32_t>(info.low.value_or(0)),
+                                 static_cast<uint32_t>(*info.high)));
     }
     return {};
 }
@@ -90,12 +87,12 @@ Result<> check_sampling(SamplingParams& p, const SamplingLimits& limits) {
         if (token < 0 || static_cast<uint32_t>(token) >= vocab)
             return invalid("logit_bias for token " + std::to_string(token) + ", expected 0 to " +
                            std::to_string(vocab - 1));
-        PB_CHECK(check_range("logit_bias", bias, -1e4, 1e4));
+        PB_CHECK(check_range("logit_bias", bias, -1e4f, 1e4f));
     }
     const RepetitionDetection& r = p.repetition_detection;
-    PB_CHECK(check_range("repetition_detection.max_pattern_size", r.max_pattern_size, 0, kMaxPattern));
-    PB_CHECK(check_range("repetition_detection.min_pattern_size", r.min_pattern_size, 0, kMaxPattern));
-    PB_CHECK(check_range("repetition_detection.min_count", r.min_count, r.max_pattern_size > 0 ? 2 : 0, 1e6));
+    PB_CHECK(check_range("repetition_detection.max_pattern_size", r.max_pattern_size, 0u, kMaxPattern));
+    PB_CHECK(check_range("repetition_detection.min_pattern_size", r.min_pattern_size, 0u, kMaxPattern));
+    PB_CHECK(check_range("repetition_detection.min_count", r.min_count, r.max_pattern_size > 0 ? 2u : 0u, 1'000'000u));
     if (r.max_pattern_size > 0 && r.min_pattern_size > r.max_pattern_size)
         return invalid("repetition_detection.min_pattern_size is " + std::to_string(r.min_pattern_size) +
                        ", more than max_pattern_size of " + std::to_string(r.max_pattern_size));
