@@ -10,11 +10,16 @@
 namespace patchbay::weights {
 
 // A checkpoint of a bare model, without its head, names tensors without their first word: "wte.weight" for
-// "transformer.wte.weight".
+// "transformer.wte.weight". One of a model that also sees has "language_model.model.norm.weight", or, written by
+// transformers 4.52 or later, "model.language_model.norm.weight" and "lm_head.weight".
 std::string StoredTensors::stored_name(const std::string& name) const {
     if (checkpoint_->has(name)) return name;
     const std::string bare = name.substr(name.find('.') + 1);
-    return bare.find('.') != bare.npos && checkpoint_->has(bare) ? bare : name;
+    if (bare.find('.') != bare.npos && checkpoint_->has(bare)) return bare;
+    constexpr std::string_view kText = "language_model.model.";
+    if (!name.starts_with(kText)) return name;
+    const std::string newer = "model.language_model." + name.substr(kText.size());
+    return checkpoint_->has(newer) ? newer : name;
 }
 
 Result<TensorView> StoredTensors::tensor(const std::string& name) const {

@@ -39,6 +39,13 @@ TEST_F(StoredTensorsTest, ABareModelNamesThemWithoutTheFirstWord) {
     EXPECT_FALSE(t.tensor("norm.weight")) << "one word is no name";
 }
 
+TEST_F(StoredTensorsTest, TheTextOfAModelThatAlsoSeesHasItsNewerNamesToo) {
+    const StoredTensors t = stored({f32("model.language_model.norm.weight", {1}), f32("lm_head.weight", {2, 1})});
+    EXPECT_TRUE(t.tensor("language_model.model.norm.weight"));
+    EXPECT_TRUE(t.tensor("language_model.lm_head.weight"));
+    EXPECT_FALSE(t.tensor("language_model.model.embed_tokens.weight"));
+}
+
 TEST_F(StoredTensorsTest, ShapesAreThoseOfTheModel) {
     const StoredTensors t = stored({f32("w", {2, 3}), f32("taps", {4, 1, 2})});
     EXPECT_TRUE(t.check(piece("w", {2, 3})));
@@ -66,6 +73,9 @@ TEST_F(StoredTensorsTest, APackedLinearIsNamedByItsModule) {
     EXPECT_EQ(gptq.packed_module("model.a.q.weight"), "a.q");
     EXPECT_EQ(compressed.packed_module("a.c.weight"), "a.c");
     EXPECT_EQ(mxfp4.packed_module("a.m.weight"), "a.m");
+    EXPECT_EQ(StoredTensors(checkpoint({i32("model.language_model.q.qweight")}), *gptq.packed())
+                  .packed_module("language_model.model.q.weight"),
+              "model.language_model.q");
     EXPECT_FALSE(gptq.packed_module("a.c.weight"));
     EXPECT_FALSE(gptq.packed_module("norm.weight")) << "it is real";
     EXPECT_FALSE(gptq.packed_module("a.q.bias"));
