@@ -31,8 +31,12 @@ class Cohere : public patchbay::LayerNormDecoder {
         const bool bias = config.get<bool>("attention_bias", false);
 
         embedding = weights.embedding({"model.embed_tokens", shape.vocab}, shape.hidden);
-        list_rotary(patchbay::rope_settings(config, {.theta_if_missing = second ? 1e4 : 5e5,
-                                                     .positions_if_missing = 8192}));
+        const patchbay::RopeSettings rope = patchbay::rope_settings(config, {.theta_if_missing = second ? 1e4 : 5e5,
+                                                                             .positions_if_missing = 8192});
+        if (rope.scaling == patchbay::RopeScaling::kNone) // Command R's max_position_embeddings is too small
+            shape.positions = std::max(shape.positions,
+                                       config.integer("model_max_length", 1, 1 << 26, shape.positions));
+        list_rotary(rope);
         for (uint32_t i = 0; i < shape.layers; ++i) {
             const std::string name = "model.layers." + std::to_string(i) + ".";
             Layer& l = layers.emplace_back();

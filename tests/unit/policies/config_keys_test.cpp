@@ -146,6 +146,49 @@ TEST(ConfigKeys, TheNumberOfExpertsHasTwoNames) {
                 HasSubstr("num_experts is 6 and num_local_experts 4, two names of one number"));
 }
 
+TEST(ConfigKeys, TheTextOfAModelThatAlsoSeesIsTiedAsTheWholeSaysWhereItIsSilent) {
+    Config text = {{"architectures.0", "Gemma3ForConditionalGeneration"}};
+    for (const char* size : {"hidden_size", "intermediate_size"}) text[std::string("text_config.") + size] = "64";
+    text["text_config.num_hidden_layers"] = "1";
+    const auto tied = [&](const Config& keys) {
+        Config all = text;
+        all.insert(keys.begin(), keys.end());
+        Loaded l = load_exactly("gemma", all);
+        EXPECT_EQ(l.error, "");
+        bool out = true;
+        for (uint32_t i = 0; i < l.model.table->weight_count(l.model.self()); ++i) {
+            pb_weight_spec spec = patchbay::sized<pb_weight_spec>();
+            EXPECT_EQ(l.model.table->weight(l.model.self(), i, &spec), PB_OK);
+            if (spec.parts[0].name == std::string("language_model.lm_head.weight")) out = false;
+        }
+        return out;
+    };
+    const char *whole = "tie_word_embeddings", *inner = "text_config.tie_word_embeddings";
+    EXPECT_TRUE(tied({}));
+    EXPECT_FALSE(tied({{whole, "false"}}));
+    EXPECT_FALSE(tied({{whole, "true"}, {inner, "false"}}));
+    EXPECT_TRUE(tied({{whole, "false"}, {inner, "true"}}));
+}
+
+TEST(ConfigKeys, CohereReachesModelMaxLengthWherePositionsAreNotScaled) {
+    const auto positions = [](const Config& changes) {
+        return load("cohere", "CohereForCausalLM", changes).facts.max_position;
+    };
+    EXPECT_EQ(positions({}), 256u);
+    EXPECT_EQ(positions({{"model_max_length", "4096"}}), 4096u);
+    EXPECT_EQ(positions({{"model_max_length", "64"}}), 256u);
+    EXPECT_EQ(positions({{"model_max_length", "4096"}, {"rope_scaling.rope_type", "linear"},
+                         {"rope_scaling.factor", "2"}}), 512u);
+}
+
+TEST(ConfigKeys, Cohere2IgnoresKeysThatChangeNoNumber) {
+    const auto cohere2 = [](const Config& keys) { return read("cohere", "Cohere2ForCausalLM", keys); };
+    EXPECT_EQ(cohere2({{"use_parallel_embedding", "true"}, {"layer_switch", "4"}}).log, "");
+    const Read other = cohere2({{"use_parallel_embedding", "true"}, {"layer_switch", "3"}});
+    EXPECT_EQ(other.error, "");
+    EXPECT_THAT(other.log, HasSubstr("layer_switch is not read (sliding_window_pattern says which layers slide)"));
+}
+
 TEST(ConfigKeys, UnknownOnesAreNamedInOneWarning) {
     const Read l = llama({{"embedding_multiplier", "2"}, {"zeta.inner", "1"}, {"initializer_range", "0.5"}});
     EXPECT_EQ(l.error, "");
