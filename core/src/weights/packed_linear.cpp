@@ -34,33 +34,40 @@ class PackedCodes final : public CodeSource {
         form_ = {format.bits == 4 ? PB_I4 : PB_I8, group, CodeForm::Offsets::kNone};
         const int64_t first = piece.col / group_size, last = (piece.col + piece.cols - 1) / group_size;
         for (int64_t g = first; g <= last; ++g)
-            for (int64_t r = 0; r < piece.rows; ++r)
-                if (zero_of(g, piece.row + r) != half_) form_.offsets = CodeForm::Offsets::kSome;
+            for (const int64_t row : rows_of(0, piece.rows))
+                if (zero_of(g, row) != half_) form_.offsets = CodeForm::Offsets::kSome;
     }
 
     CodeForm form() const override { return form_; }
     std::span<const int32_t> order() const override { return tensors_.order; }
 
     void unpack(int64_t begin, int64_t end, CodeRows& out) const override {
+        const std::vector<int64_t> rows = rows_of(begin, end);
+        const auto count = static_cast<int64_t>(rows.size());
         for (int64_t c = 0; c < piece_.cols; ++c) {
             const auto stored = tensors_.order.empty() ? piece_.col + c : tensors_.order[static_cast<size_t>(c)];
-            for (int64_t r = begin; r < end; ++r)
-                out.codes_of(r - begin)[c] = static_cast<int8_t>(number_of(stored, piece_.row + r) - half_);
+            for (int64_t i = 0; i < count; ++i)
+                out.codes_of(i)[c] = static_cast<int8_t>(number_of(stored, rows[static_cast<size_t>(i)]) - half_);
         }
-        std::vector<float> scales(static_cast<size_t>(end - begin));
         for (int64_t g = 0; g < out.groups; ++g) {
             const int64_t stored = (piece_.col + g * out.group) / group_size_, outs = tensors_.scales.shape[1];
-            decode(tensors_.scales.encoding, tensors_.scales.data, stored * outs + piece_.row + begin, end - begin,
-                   PB_F32, reinterpret_cast<std::byte*>(scales.data()));
-            for (int64_t r = begin; r < end; ++r) {
-                const float scale = scales[static_cast<size_t>(r - begin)];
-                out.scales_of(r - begin)[g] = scale;
-                out.offsets_of(r - begin)[g] = static_cast<float>(half_ - zero_of(stored, piece_.row + r)) * scale;
+            for (int64_t i = 0; i < count; ++i) {
+                const int64_t row = rows[static_cast<size_t>(i)];
+                float scale;
+                decode(tensors_.scales.encoding, tensors_.scales.data, stored * outs + row, 1, PB_F32,
+                       reinterpret_cast<std::byte*>(&scale));
+                out.scales_of(i)[g] = scale;
+                out.offsets_of(i)[g] = static_cast<float>(half_ - zero_of(stored, row)) * scale;
             }
         }
     }
 
   private:
+    std::vector<int64_t> rows_of(int64_t begin, int64_t end) const { // of the piece's rows: those of the tensors
+        std::vector<int64_t> out;
+        for (int64_t r = begin; r < end; ++r) out.push_back(piece_.order(piece_.row + r));
+        return out;
+    }
     int field(uint32_t word, int64_t place) const {
         return static_cast<int>(word >> (place * format_.bits) & ((1u << format_.bits) - 1));
     }
@@ -142,7 +149,7 @@ class CompressedCodes final : public CodeSource {
     void unpack(int64_t begin, int64_t end, CodeRows& out) const override {
         std::vector<float> scales(static_cast<size_t>(groups_));
         for (int64_t r = begin; r < end; ++r) {
-            const int64_t row = piece_.row + r;
+            const int64_t row = piece_.order(piece_.row + r);
             for (int64_t c = 0; c < piece_.cols; ++c)
                 out.codes_of(r - begin)[c] = static_cast<int8_t>(code_at(parts_.weights, row, piece_.col + c));
             decode(parts_.scales.encoding, parts_.scales.data, row * groups_, groups_, PB_F32,

@@ -28,7 +28,6 @@ struct PackedFormat {
     // Of kFp8: rows and columns that share a scale; 0: all of them.
     int64_t block_rows = 0, block_cols = 0;
     bool is_integers() const { return method != Method::kFp8; }
-    bool takes_row_orders() const { return method == Method::kMxfp4; } // a model may take rows in an order of their own
 };
 // The scales of an fp8 tensor of this name and shape: of each block_rows rows and block_cols columns one.
 Result<std::shared_ptr<const BlockScales>> fp8_scales(const std::optional<PackedFormat>&, const Checkpoint&,

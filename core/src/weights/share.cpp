@@ -77,9 +77,6 @@ Result<std::shared_ptr<const CodeSource>> codes_of(const Piece& piece, const std
     if (!format)
         return invalid("there is '" + module + ".qweight' in place of '" + piece.name +
                        "', but config.json has no quantization_config that says how it is packed");
-    if (!piece.order.is_plain() && !format->takes_row_orders())
-        return unsupported("'" + module + "' is " + format->name() + ", and the model takes its rows in an order " +
-                           "of their own, which is not supported (take real weights)");
     return packed_codes(*format, *stored.checkpoint(), module, piece);
 }
 

@@ -146,6 +146,44 @@ TEST_F(PackedLinears, are_cut_along_rows_and_along_columns_in_whole_groups) {
     }
 }
 
+TEST_F(PackedLinears, give_their_rows_in_the_order_that_a_model_takes) {
+    const auto rows_of = [&](const std::vector<int64_t>& rows, int64_t cols) {
+        std::vector<float> out;
+        for (const int64_t r : rows)
+            for (int64_t c = 0; c < cols; ++c) out.push_back(meant_by_["qkv"][static_cast<size_t>(r * cols + c)]);
+        return out;
+    };
+    for (const Format& f : {Format{"awq", 4, 32}, Format{"gptq", 8, 64}}) {
+        const auto from = source(f, {{"qkv", 24, 128}});
+        pb_weight_part k = part("qkv", 8, "", 4); // of each 12 rows those from 4 on, in pairs
+        k.first_row = 4;
+        k.stored_rows = 24;
+        pb_weight_spec wanted = spec(128, {k}, PB_SHARD_ROWS);
+        wanted.orders[0] = {4, 12, 4};
+        const auto all = from.load(wanted, kStored, 0, 1), second = from.load(wanted, kStored, 1, 2);
+        ASSERT_TRUE(all && second) << (all ? second : all).error();
+        EXPECT_EQ(meant(*all), rows_of({4, 6, 5, 7, 16, 18, 17, 19}, 128)) << f.method;
+        EXPECT_EQ(meant(*second), rows_of({16, 18, 17, 19}, 128)) << f.method;
+    }
+}
+
+TEST_F(PackedLinears, of_compressed_tensors_do_so_too) {
+    std::string codes;
+    for (char r = 0; r < 4; ++r) codes += std::string(32, r);
+    write("model.safetensors", safetensors({{"a.weight", "I8", {4, 32}, codes},
+                                            {"a.weight_scale", "F32", {4, 1}, f32_bytes({1, 10, 100, 1000})},
+                                            {"a.weight_zero_point", "I8", {4, 1}, {0, 0, 0, 1}}}));
+    write("config.json", R"({"quantization_config": {"quant_method": "compressed-tensors", "format": "int-quantized",
+        "config_groups": {"group_0": {"weights": {"num_bits": 8, "strategy": "channel"}}}}})");
+    pb_weight_spec wanted = spec(32, {part("a.weight", 4)});
+    wanted.orders[0] = {0, 0, 4};
+    const auto loaded = WeightSource::from_folder(folder)->load(wanted, kStored, 0, 1);
+    ASSERT_TRUE(loaded) << loaded.error();
+    std::vector<float> expected;
+    for (const float row : {0.0f, 200.0f, 10.0f, 2000.0f}) expected.insert(expected.end(), 32, row);
+    EXPECT_EQ(meant(*loaded), expected);
+}
+
 TEST_F(PackedLinears, keep_their_columns_by_group_with_the_order_that_undoes_it) {
     const Format f{"gptq", 4, 32, true, R"(, "desc_act": true)"};
     const auto groups = shuffled_groups(128, 32, 5), others = shuffled_groups(128, 32, 6);
