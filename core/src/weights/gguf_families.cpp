@@ -137,6 +137,17 @@ Result<> read_rms_norm(GgufKeys& keys) {
     return keys.copy_number("logit_scale", "logits_scaling");
 }
 
+// Older files have only the length of all experts of a token, which is also that of the shared one.
+Result<> read_qwen2_moe_sizes(GgufKeys& keys) {
+    PB_TRY(const int64_t length, keys.integer(keys.own("feed_forward_length")));
+    PB_TRY(const int64_t used, keys.integer(keys.own("expert_used_count")));
+    if (used == 0) return keys.fault(keys.own("expert_used_count"), "a number above 0");
+    keys.out["moe_intermediate_size"] = std::to_string(length / used);
+    keys.out["shared_expert_intermediate_size"] = std::to_string(length);
+    PB_CHECK(keys.copy_integer_if_there("expert_feed_forward_length", "moe_intermediate_size"));
+    return keys.copy_integer_if_there("expert_shared_feed_forward_length", "shared_expert_intermediate_size");
+}
+
 Result<> read_qwen2_moe(GgufKeys& keys) {
     keys.name_it("Qwen2MoeForCausalLM", "qwen2_moe");
     keys.out["hidden_act"] = "silu";
@@ -145,8 +156,7 @@ Result<> read_qwen2_moe(GgufKeys& keys) {
     PB_CHECK(read_positions(keys));
     PB_CHECK(keys.copy_integer("expert_count", "num_experts"));
     PB_CHECK(keys.copy_integer("expert_used_count", "num_experts_per_tok"));
-    PB_CHECK(keys.copy_integer("expert_feed_forward_length", "moe_intermediate_size"));
-    PB_CHECK(keys.copy_integer("expert_shared_feed_forward_length", "shared_expert_intermediate_size"));
+    PB_CHECK(read_qwen2_moe_sizes(keys));
     keys.set("norm_topk_prob", false); // of all that are published; no key says so
     keys.set("qkv_bias", keys.has_tensor("blk.0.attn_q.bias"));
     PB_TRY(const int64_t layers, keys.integer(keys.own("block_count")));

@@ -165,6 +165,32 @@ Result<FusedHeads> rows_fused(const Gguf& file, const Naming& naming, const std:
     return FusedHeads{kv, heads / kv, rows / (heads + 2 * kv)};
 }
 
+// Older files of Phi 2 have q, k and v in one matrix and one bias, one part below the other.
+Result<> add_parts_of_qkv(const Gguf& file, const Naming& naming, const std::string& name, const Split& part,
+                          GgufTensors& out) {
+    const GgufTensor& tensor = file.header.tensors.find(name)->second;
+    if (tensor.shape.size() == 1 && tensor.encoding && in_blocks(*tensor.encoding)) // which parts may cut
+        return invalid(file.where + ": tensor '" + name + "' is " + facts_of(*tensor.encoding).name +
+                       ", expected a bias of real numbers");
+    PB_TRY(const FusedHeads heads, rows_fused(file, naming, name, tensor.shape[0]));
+    const int64_t kv = heads.kv_heads * heads.size;
+    const std::pair<const char*, int64_t> parts[] = {{"q", kv * heads.queries}, {"k", kv}, {"v", kv}};
+    const uint64_t row = (tensor.end - tensor.begin) / static_cast<uint64_t>(tensor.shape[0]);
+    const std::byte* data = tensor.data;
+    for (const auto& [letter, rows] : parts) {
+        const std::string theirs = begin_of(naming, part) + "self_attn." + letter + "_proj." + std::string(part.kind);
+        if (!tensor.encoding) {
+            out.unread.emplace(theirs, tensor.type);
+            continue;
+        }
+        TensorView view{*tensor.encoding, tensor.shape, data, row * static_cast<uint64_t>(rows)};
+        view.shape[0] = rows;
+        data += view.bytes;
+        out.read.emplace(theirs, std::move(view));
+    }
+    return {};
+}
+
 const Naming* naming_of(const Gguf& file) {
     const GgufValue* const value = file.header.find("general.architecture");
     const auto name = value ? value->text() : std::nullopt;
@@ -192,6 +218,10 @@ Result<GgufTensors> gguf_tensors(const Gguf& file) {
         const auto part = split(name);
         if (part && !part->layer.empty() && holds_experts(naming.experts, part->stem)) {
             PB_CHECK(add_experts(file, naming.experts, name, part->stem, begin_of(naming, *part), out));
+            continue;
+        }
+        if (architecture == "phi2" && part && part->stem == "attn_qkv") {
+            PB_CHECK(add_parts_of_qkv(file, naming, name, *part, out));
             continue;
         }
         auto theirs = part ? hugging_face_name(naming, *part) : std::nullopt;

@@ -92,6 +92,26 @@ TEST_F(GgufConfigs, of_other_families_name_what_is_wrong) {
                 HasSubstr("olmo2.attention.sliding_window is 4096, expected 0: windows of this architecture are not"));
 }
 
+TEST_F(GgufConfigs, of_older_qwen2moe_files_have_the_length_of_all_experts_of_a_token) {
+    const auto moe = [](uint32_t used) {
+        GgufBytes out;
+        out.key("general.architecture", "qwen2moe").key("qwen2moe.context_length", 64u);
+        out.key("qwen2moe.embedding_length", 32u).key("qwen2moe.block_count", 1u);
+        out.key("qwen2moe.feed_forward_length", 96u).key("qwen2moe.attention.head_count", 4u);
+        out.key("qwen2moe.attention.layer_norm_rms_epsilon", 1e-5f).key("qwen2moe.expert_count", 8u);
+        return out.key("qwen2moe.expert_used_count", used).tensor("token_embd.weight", {32, 8}, 0, 0);
+    };
+    const auto sizes = [&](const GgufBytes& bytes) {
+        EXPECT_EQ(config_error(bytes), "(was read)");
+        const auto config = *read_model_config(folder / "m.gguf");
+        return config.at("moe_intermediate_size") + " " + config.at("shared_expert_intermediate_size");
+    };
+    EXPECT_EQ(sizes(moe(4)), "24 96");
+    EXPECT_EQ(sizes(moe(4).key("qwen2moe.expert_feed_forward_length", 16u)), "16 96");
+    EXPECT_EQ(sizes(moe(4).key("qwen2moe.expert_shared_feed_forward_length", 48u)), "24 48");
+    EXPECT_THAT(config_error(moe(0)), HasSubstr("qwen2moe.expert_used_count is 0, expected a number above 0"));
+}
+
 TEST_F(GgufConfigs, scale_positions_as_they_say) {
     write("m.gguf", tiny_llama()
                         .key("llama.rope.scaling.type", "yarn")

@@ -264,6 +264,34 @@ TEST_F(GgufFiles, put_the_gate_of_a_gpt_oss_expert_beside_its_up) {
     EXPECT_THAT(opened({4, 3, 2}, 1).error(), HasSubstr(fault));
 }
 
+TEST_F(GgufFiles, of_phi2_may_have_q_k_and_v_in_one_tensor) {
+    const auto opened = [&](uint64_t rows, uint32_t type_of_bias) {
+        GgufBytes file;
+        file.key("general.architecture", "phi2").key("phi2.attention.head_count", 2u);
+        file.tensor("blk.3.attn_qkv.weight", {2, rows}, 0, 0).tensor("blk.3.attn_qkv.bias", {32}, type_of_bias, 256);
+        std::string numbers;
+        for (int i = 0; i < 256; ++i) numbers += bytes_of(static_cast<float>(i));
+        write("m.gguf", file.key("phi2.attention.head_count_kv", 1u).with(numbers));
+        return Checkpoint::open(folder / "m.gguf");
+    };
+    ASSERT_TRUE(opened(8, 0)) << opened(8, 0).error();
+    const auto from = *WeightSource::from_folder(folder / "m.gguf");
+    const auto numbers_of = [&](const std::string& letter, int64_t rows) {
+        const std::string name = "model.layers.3.self_attn." + letter + "_proj.";
+        const auto loaded = from.load(spec(2, {part(name + "weight", rows)}), {PB_F32}, 0, 1);
+        return loaded ? values(loaded->data, PB_F32) : std::vector<float>();
+    };
+    EXPECT_THAT(numbers_of("q", 4), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+    EXPECT_THAT(numbers_of("k", 2), ElementsAre(8, 9, 10, 11));
+    EXPECT_THAT(numbers_of("v", 2), ElementsAre(12, 13, 14, 15));
+    const auto bias = (*opened(8, 0))->tensor("model.layers.3.self_attn.v_proj.bias");
+    ASSERT_TRUE(bias) << bias.error();
+    EXPECT_EQ(bias->shape, std::vector<int64_t>{8});
+    EXPECT_EQ(bias->bytes, 32u);
+    EXPECT_THAT(opened(6, 0).error(), HasSubstr("'blk.3.attn_qkv.weight' has 6 rows, expected those of 2 heads of q"));
+    EXPECT_THAT(opened(8, 8).error(), HasSubstr("'blk.3.attn_qkv.bias' is Q8_0, expected a bias of real numbers"));
+}
+
 TEST(GgufExperts, stay_in_codes) {
     for (const std::string name : {"mixtral", "qwen3_moe"}) {
         const auto source = WeightSource::from_folder(kFixtures + name + ".gguf");
