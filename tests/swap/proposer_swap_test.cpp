@@ -1,6 +1,8 @@
 // The proposer of a running engine is exchanged: drafts only save time, so no text changes, whatever it does.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "paths.hpp"
 #include "swap/swap_fixture.hpp"
 
@@ -105,7 +107,13 @@ TEST(ProposerSwap, BetweenProposersOfOneDraftModelKeepsItsKv) {
     Swapping alone(c), s(c);
     alone.add_requests();
     s.add_requests();
-    EXPECT_EQ(s.run([&] { s.swap(kProposer, drafting); }), alone.run());
+    const config::PluginChoice from_here{"draft_model",
+                                         {{"model", std::filesystem::relative(models + "demo-draft").string()}}};
+    const auto exchange = [&] {
+        const auto swap = s.swap(kProposer, from_here);
+        EXPECT_NE(swap->record().state, SwapState::kRefused) << swap->record().text();
+    };
+    EXPECT_EQ(s.run(exchange), alone.run());
     EXPECT_EQ(accepted(s), accepted(alone)) << "drafts are as good as without swaps";
     EXPECT_GT(accepted(s), 0u);
     const auto other = s.swap(kProposer, {"ngram", {}});

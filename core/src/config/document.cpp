@@ -16,18 +16,69 @@ std::string_view shorthand(std::string_view key) {
     return find_slot(key) ? "plugin" : "";
 }
 
-Node merge_value(std::string_view key, Node base, const Node& over) {
+Node written_out(std::string_view word, const Node& value) {
+    if (value.kind != NodeKind::kScalar) return value;
+    Node out = Node::map(value.origin);
+    out.entries.push_back({std::string(word), value.origin, value});
+    return out;
+}
+
+// What is laid over a tree: another one, or more of the same, whose keys are meant together in whatever order.
+enum class Over { kAnother, kMore };
+
+// An empty section, except that of a slot which may be empty: there it means that.
+bool changes_nothing(std::string_view key, const Node& base, const Node& over) {
+    if (over.kind != NodeKind::kNull) return false;
+    if (const SlotInfo* slot = find_slot(key); slot && !slot->choice) return false;
+    return base.kind == NodeKind::kMap || (base.kind == NodeKind::kScalar && !shorthand(key).empty());
+}
+
+// Keys without a plugin's name are those of the slot's default, if it has one.
+bool names_another_plugin(const SlotInfo& slot, const Node& base, const Node& over, Over how) {
+    const Node *was = base.find("plugin"), *is = over.find("plugin");
+    if (!is) return false;
+    if (was) return was->text != is->text;
+    return how == Over::kAnother && slot.choice && is->text != (EngineConfig{}.*slot.choice).plugin;
+}
+
+// A folder in the place of a shape has weights of its own.
+void drop_shape(Node& model, const Node& over) {
+    const auto has = [](const Node& map, const char* key) {
+        const Node* value = map.find(key);
+        return value && !(value->text.empty() && value->entries.empty());
+    };
+    if (!has(over, "path") || has(over, "shape") || !has(model, "shape") || has(model, "path")) return;
+    std::erase_if(model.entries, [](const Entry& e) { return e.key == "shape" || e.key == "load_format"; });
+}
+
+Node laid_over(Node base, const Node& over, Over how);
+
+Node value_laid_over(std::string_view key, Node base, const Node& over, Over how) {
+    if (changes_nothing(key, base, over)) return base;
     const std::string_view word = shorthand(key);
-    if (!word.empty() && base.kind == NodeKind::kScalar && over.kind == NodeKind::kMap) {
-        Node written_out = Node::map(base.origin);
-        written_out.entries.push_back({std::string(word), base.origin, base});
-        base = std::move(written_out);
+    const bool has_keys = base.kind == NodeKind::kMap || over.kind == NodeKind::kMap;
+    if (word.empty() || !has_keys) return laid_over(std::move(base), over, how);
+    base = written_out(word, base);
+    const Node top = written_out(word, over);
+    if (const SlotInfo* slot = find_slot(key); slot && names_another_plugin(*slot, base, top, how))
+        return top; // the former one's keys mean nothing to it
+    if (key == "model" && how == Over::kAnother) drop_shape(base, top);
+    return laid_over(std::move(base), top, how);
+}
+
+Node laid_over(Node base, const Node& over, Over how) {
+    if (base.kind != NodeKind::kMap || over.kind != NodeKind::kMap) return over;
+    for (const Entry& entry : over.entries) {
+        const auto same =
+            std::find_if(base.entries.begin(), base.entries.end(), [&](const Entry& e) { return e.key == entry.key; });
+        if (same == base.entries.end()) {
+            base.entries.push_back(entry);
+        } else {
+            same->key_origin = entry.key_origin;
+            same->value = value_laid_over(entry.key, std::move(same->value), entry.value, how);
+        }
     }
-    if (word == "plugin" && base.kind == NodeKind::kMap && over.kind == NodeKind::kMap) {
-        const Node *was = base.find("plugin"), *is = over.find("plugin");
-        if (was && is && was->text != is->text) return over; // another plugin: the former one's keys mean nothing to it
-    }
-    return merge(std::move(base), over);
+    return base;
 }
 
 }  // namespace
@@ -143,20 +194,7 @@ Failure Faults::failure() const {
     return fail(StatusCode::kInvalid, std::move(text));
 }
 
-Node merge(Node base, const Node& over) {
-    if (base.kind != NodeKind::kMap || over.kind != NodeKind::kMap) return over;
-    for (const Entry& entry : over.entries) {
-        const auto same =
-            std::find_if(base.entries.begin(), base.entries.end(), [&](const Entry& e) { return e.key == entry.key; });
-        if (same == base.entries.end()) {
-            base.entries.push_back(entry);
-        } else {
-            same->key_origin = entry.key_origin;
-            same->value = merge_value(entry.key, std::move(same->value), entry.value);
-        }
-    }
-    return base;
-}
+Node merge(Node base, const Node& over) { return laid_over(std::move(base), over, Over::kAnother); }
 
 Result<Node> expand_dotted(const Node& map, const DocumentLimits& limits) {
     Node out = Node::map(map.origin);
@@ -182,7 +220,7 @@ Result<Node> expand_dotted(const Node& map, const DocumentLimits& limits) {
             if (dot == path.npos) break;
             path = path.substr(0, dot);
         }
-        out = merge(std::move(out), nested);
+        out = laid_over(std::move(out), nested, Over::kMore);
     }
     return out;
 }

@@ -96,13 +96,15 @@ Result<Node> parse_yaml(std::string_view text, const std::string& name, const Do
 // first is merged over by the next, and all of them by the file itself. Failures carry file:line:column.
 Result<Document> load_document(const std::filesystem::path&, const DocumentLimits& = {});
 
-// `over` on top of `base`: maps merge key by key, anything else is replaced. In a slot (config/slots.hpp)
-// `x` means `{plugin: x}`, and naming another plugin drops the former one's keys;
-// `model: x` means `{path: x}`.
+// `over` on top of `base`: maps merge key by key, anything else is replaced, and an empty section changes nothing,
+// except that a slot which may be empty becomes so. In a slot (config/slots.hpp) `x` means `{plugin: x}`, and naming
+// another plugin drops the former one's keys, which are those of the default if none was named; `model: x` means
+// `{path: x}`, and a path takes the place of a shape.
 Node merge(Node base, const Node& over);
 
 // A map whose keys may be dotted paths (`engine.max_num_seqs: 8`) as nested maps; the form in which variants,
-// factors and flags change a configuration. Later keys win over earlier ones.
+// factors and flags change a configuration. Later keys win over earlier ones; those of one section belong together
+// whatever their order.
 Result<Node> expand_dotted(const Node& map, const DocumentLimits& = {});
 
 // A text as it appears in an error: no control characters, of a readable length.

@@ -240,6 +240,14 @@ Table<ParallelSettings> parallel_table() {
     return t;
 }
 
+// `model: x` as {path: x}.
+Node model_map(const Node& given, Faults& faults) {
+    Node map = Node::map(given.origin);
+    if (given.kind == NodeKind::kScalar) map.entries.push_back({"path", given.origin, given});
+    else if (is_section(given, "'model'", faults)) map.entries = given.entries;
+    return map;
+}
+
 Result<Node> with_overrides(Node document, const Overrides& overrides) {
     for (const Override& o : overrides) {
         const Origin origin = Origin::flag(o.flag);
@@ -276,14 +284,16 @@ Result<> check_override(const Override& override) {
 
 Result<ModelSettings> model_settings(const std::map<std::string, std::string>& keys) {
     Node given = Node::map(), file = Node::map();
+    const auto is_file = [](const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); };
     for (const auto& [key, value] : keys)
-        if (key != "path" || !value.ends_with(".yaml")) given.entries.push_back({key, {}, Node::scalar(value)});
-    if (const auto path = keys.find("path"); path != keys.end() && path->second.ends_with(".yaml")) {
+        if (key != "path" || !is_file(value)) given.entries.push_back({key, {}, Node::scalar(value)});
+    if (const auto path = keys.find("path"); path != keys.end() && is_file(path->second)) {
         PB_TRY(const Document document, load_document(path->second));
         const Node* model = document.root.find("model");
-        if (!model || model->kind != NodeKind::kMap)
-            return invalid(printable(path->second) + " has no section 'model', which a model's file has");
-        file = *model;
+        if (!model) return invalid(printable(path->second) + " has no key 'model', which a model's file has");
+        Faults faults;
+        file = model_map(*model, faults);
+        if (faults.any()) return faults.failure();
     }
     PB_TRY(const Node nested, expand_dotted(given));
     ModelSettings out;
@@ -336,12 +346,7 @@ Table<EngineConfig> engine_config_table(const host::Registry& registry) {
               .description = "a model folder, or a map of these keys",
               .children = model.keys()},
              [model, &registry](const Node* given, EngineConfig& out, Faults& faults) {
-                 Node map = Node::map(given ? given->origin : Origin{});
-                 if (given && given->kind == NodeKind::kScalar)
-                     map.entries.push_back({"path", given->origin, *given});
-                 else if (given && is_section(*given, "'model'", faults))
-                     map = *given;
-                 Node effective = model.read(map, out.model, faults);
+                 Node effective = model.read(given ? model_map(*given, faults) : Node::map(), out.model, faults);
                  const auto folder = [&](const char* key, std::string& value) {
                      const Node* node = effective.find(key);
                      value = resolve_model(value, key, node->origin, faults);

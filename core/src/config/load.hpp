@@ -34,8 +34,8 @@ Result<Loaded> load_engine_config(const std::filesystem::path&, const host::Regi
 // From a tree that load_document() or merge() made. Holds engine keys only; see engine_part().
 Result<Loaded> load_engine_config(const Node& document, const host::Registry&, const Overrides& = {});
 
-// Keys of the section `model:`, dotted, as text. A `path` that ends in .yaml is a file with such a section, as in
-// configs/models; the other keys go before its own.
+// Keys of the section `model:`, dotted, as text. A `path` that ends in .yaml or .yml is a file with such a section, as
+// in configs/models; the other keys go before its own.
 Result<ModelSettings> model_settings(const std::map<std::string, std::string>& keys);
 
 // The other way: a tree that loads as this configuration does, with no value left out.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "host/schema.hpp"
 
@@ -42,16 +43,31 @@ Given split(const Node* given, const std::string& kind, const std::string& defau
 }
 
 // What a parameter calls a path is looked for beside the file that names it, then in the current directory.
-std::string located(const host::ParamManifest& param, const Node& given) {
+std::string located(const host::ParamManifest& param, const Node& given, Faults& faults) {
     namespace fs = std::filesystem;
-    const fs::path path(given.text);
-    if (param.unit != "path" || path.empty() || path.is_absolute()) return given.text;
+    if (param.unit != "path" || given.text.empty() || given.text == param.default_value) return given.text;
+    fs::path path(given.text);
     std::error_code error;
-    if (given.origin.kind == Origin::Kind::kFile) {
+    std::string looked;
+    if (path.is_relative() && given.origin.kind == Origin::Kind::kFile) {
         const fs::path beside = (fs::path(*given.origin.name).parent_path() / path).lexically_normal();
-        if (fs::exists(beside, error)) return fs::absolute(beside, error).lexically_normal().string();
+        if (fs::exists(beside, error)) path = beside;
+        else looked = " (looked for " + printable(beside.string()) + ", then in the current directory)";
     }
-    return fs::exists(path, error) ? fs::absolute(path, error).lexically_normal().string() : given.text;
+    if (!fs::exists(path, error))
+        faults.add(given.origin, param.name + " " + printable(given.text) + " is not there" + looked);
+    return host::absolute_path(path.string());
+}
+
+// Why a value is none of the parameter's type, whatever its text. Empty: it may be one.
+std::string form_fault(const host::ParamManifest& param, const Node& given) {
+    const auto is = [&] { return "'" + printable(param.name) + "' is " + given.describe() + ", expected "; };
+    if (given.kind != NodeKind::kScalar) return is() + "one value";
+    const ValueType type = param.type == "bool"    ? ValueType::kBool
+                           : param.type == "int"   ? ValueType::kInt
+                           : param.type == "float" ? ValueType::kFloat
+                                                   : ValueType::kString;
+    return given.quoted && type != ValueType::kString ? is() + expected_text({.type = type}) : "";
 }
 
 Node print_setting(const host::ParamManifest& param, const std::string& value, const Origin& origin) {
@@ -67,19 +83,23 @@ Node read_settings(const Given& given, const host::ComponentManifest& component,
                             [&](const auto& p) { return p.name == key; });
     };
     host::Settings asked;
+    std::set<std::string> of_wrong_form; // they are not asked for, and not missing
     for (const Entry& entry : given.own.entries) {
         const auto param = param_of(entry.key);
-        if (entry.value.kind == NodeKind::kScalar || param == component.params.end())
-            asked[entry.key] = param == component.params.end() ? entry.value.text : located(*param, entry.value);
-        else
-            faults.add(entry.value.origin,
-                       "'" + printable(entry.key) + "' is " + entry.value.describe() + ", expected one value");
+        const bool known = param != component.params.end();
+        const std::string fault = known ? form_fault(*param, entry.value) : "";
+        if (fault.empty()) {
+            asked[entry.key] = known ? located(*param, entry.value, faults) : entry.value.text;
+        } else {
+            faults.add(entry.value.origin, fault);
+            of_wrong_form.insert(entry.key);
+        }
     }
     for (const host::SettingFault& fault : host::check_settings(component, asked)) {
         const auto entry = std::find_if(given.own.entries.begin(), given.own.entries.end(),
                                         [&](const Entry& e) { return e.key == fault.key; });
         if (entry == given.own.entries.end()) faults.add(given.plugin_origin, fault.text);
-        else if (entry->value.kind == NodeKind::kScalar || param_of(fault.key) == component.params.end())
+        else if (!of_wrong_form.contains(fault.key))
             faults.add(param_of(fault.key) == component.params.end() ? entry->key_origin : entry->value.origin,
                        fault.text);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "base/numbers.hpp"
 #include "base/suggest.hpp"
@@ -71,6 +72,20 @@ Settings with_defaults(const ComponentManifest& component, const Settings& setti
     for (const ParamManifest& p : component.params)
         if (p.default_value) out.emplace(p.name, *p.default_value);
     return out;
+}
+
+std::string absolute_path(const std::string& given) {
+    std::error_code error;
+    const std::filesystem::path path(given);
+    return std::filesystem::exists(path, error) ? std::filesystem::absolute(path, error).lexically_normal().string()
+                                                : given;
+}
+
+Settings with_absolute_paths(const ComponentManifest& component, Settings settings) {
+    for (const ParamManifest& p : component.params)
+        if (const auto at = settings.find(p.name); p.unit == "path" && at != settings.end() && !at->second.empty())
+            at->second = absolute_path(at->second);
+    return settings;
 }
 
 }  // namespace patchbay::host

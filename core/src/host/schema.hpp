@@ -21,5 +21,8 @@ std::vector<SettingFault> check_settings(const ComponentManifest&, const Setting
 // Why a value does not fit a parameter, or nothing.
 std::optional<std::string> check_value(const ParamManifest&, std::string_view value);
 Settings with_defaults(const ComponentManifest&, const Settings&);
+// Values that are paths, meant from the current directory; what is not there stays as it is.
+Settings with_absolute_paths(const ComponentManifest&, Settings);
+std::string absolute_path(const std::string&);
 
 }  // namespace patchbay::host

@@ -46,6 +46,7 @@ Result<> run(const SpecOptions& o) {
     }
     PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     PB_TRY(const auto loaded, load(o, registry));
+    print_warnings(loaded);
     PB_TRY(const auto clock, in_one_line(engine::clock_for(loaded.config, registry)));
     const bool watched = isatty(STDERR_FILENO) != 0;
     const auto progress = [watched](const std::string& what) {

@@ -183,6 +183,7 @@ Result<> chat(const ChatOptions& o) {
     sampling.max_tokens = o.max_tokens;
     PB_TRY(const auto registry, registry_of(o.engine.plugin_dirs));
     PB_TRY(const auto loaded, load_engine(o.engine, registry));
+    print_warnings(loaded);
     PB_TRY(const auto clock, engine::clock_for(loaded.config, registry));
     parallel::World world;
     PB_TRY(const auto engine, engine::Engine::create(loaded.config, registry, *clock, nullptr, &world));
@@ -219,7 +220,9 @@ void add_chat_command(Commands& commands) {
         ->check(CLI::ExistingFile);
     add_number(*app, "--max-tokens", o->max_tokens, "tokens of an answer at most", 1);
     add_sampling_flags(*app, std::shared_ptr<SamplingFlags>(o, &o->flags));
-    set_action(commands, app, o, {[](const ChatOptions& given) { return in_one_line(chat(given)); }});
+    set_action(commands, app, o,
+               {.run = [](const ChatOptions& given) { return in_one_line(chat(given)); },
+                .parallel = [](const ChatOptions& given) { return parallel_of(given.engine); }});
 }
 
 }  // namespace patchbay::cli

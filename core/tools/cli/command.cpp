@@ -1,6 +1,8 @@
 #include "cli/command.hpp"
 
+#include <algorithm>
 #include <cctype>
+#include <utility>
 #include <vector>
 
 #include "base/suggest.hpp"
@@ -41,6 +43,27 @@ std::string full_name(const CLI::App& app) {
     std::string name = app.get_name();
     for (const CLI::App* up = app.get_parent(); up; up = up->get_parent()) name = up->get_name() + " " + name;
     return name;
+}
+
+std::vector<std::string> with_empty_values(const CLI::App& program, const std::vector<std::string>& arguments) {
+    const CLI::App* app = &program;
+    const auto takes_value = [&](const std::string& flag) {
+        const CLI::Option* const option = flag.starts_with("--") ? app->get_option_no_throw(flag) : nullptr;
+        return option && option->get_items_expected_min() > 0;
+    };
+    std::vector<std::string> out;
+    bool is_value = false, flags_end = false;
+    for (const std::string& argument : arguments) {
+        out.push_back(argument);
+        if (std::exchange(is_value, takes_value(argument) && !is_value) || flags_end) continue;
+        flags_end = argument == "--";
+        const auto subs = app->get_subcommands([&](const CLI::App* sub) { return sub->get_name() == argument; });
+        if (!subs.empty()) app = subs.front();
+        if (!argument.ends_with('=') || !takes_value(argument.substr(0, argument.size() - 1))) continue;
+        out.back().pop_back();
+        out.emplace_back();
+    }
+    return out;
 }
 
 std::string command_name(const CLI::App& program) { return full_name(innermost(program)); }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "base/result.hpp"
 #include "cli/print_error.hpp"
@@ -43,6 +44,9 @@ void set_action(Commands& commands, CLI::App* app, const std::shared_ptr<Options
         commands.chosen = [app, o, action] { return exit_code(full_name(*app), action.run(*o), action.print); };
     });
 }
+
+// The arguments as CLI11 reads them: `--name=` as --name and an empty value, for which it would take the next argument.
+std::vector<std::string> with_empty_values(const CLI::App& program, const std::vector<std::string>& arguments);
 
 // "patchbay", or with the subcommands that were given: "patchbay config show".
 std::string command_name(const CLI::App& program);

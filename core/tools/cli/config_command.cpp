@@ -13,6 +13,7 @@
 #include "cli/print_error.hpp"
 #include "config/show.hpp"
 #include "config/slots.hpp"
+#include "execution/allowed_parts.hpp"
 #include "execution/model_choice.hpp"
 #include "experiment/portable_spec.hpp"
 #include "experiment/prepared_variants.hpp"
@@ -56,6 +57,9 @@ std::string summary_of(const config::EngineConfig& c) {
 Result<Checked> check_engine(const config::Document& document, const host::Registry& registry,
                              const Explain& explain) {
     PB_TRY(config::Loaded loaded, config::load_engine_config(document.root, registry));
+    config::Faults faults;
+    execution::check_allowed_plugins(loaded, registry, faults);
+    if (faults.any()) return faults.failure();
     explain(loaded);
     return Checked{summary_of(loaded.config), {{"", std::move(loaded.effective)}}, std::move(loaded.warnings)};
 }

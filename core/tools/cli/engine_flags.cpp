@@ -1,5 +1,7 @@
 #include "cli/engine_flags.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
 #include "base/printable.hpp"
@@ -43,7 +45,6 @@ constexpr KeyFlag kFlags[] = {
     {"--enable-prefix-caching", "engine.enable_prefix_caching", "true or false"},
     {"--preemption-mode", "engine.preemption_mode", "recompute, swap or auto"},
     {"--swap-space", "engine.swap_space", "GiB of host memory for offloaded KV (default: 4)"},
-    {"--pooling-type", "pooler_config.pooling_type", "of embeddings: LAST or MEAN (default: as the model says)"},
     {"--engine-seed", "engine.seed", "seed of requests that have none"},
     {"--threads", "engine.threads", "threads of the pool (default: the cores that this process may use)"},
 };
@@ -71,6 +72,10 @@ Result<config::Loaded> load_engine(const EngineFlags& o, const host::Registry& r
         return invalid(printable(o.config_file) + ": this is an experiment: `patchbay run " +
                        printable(o.config_file) + "`");
     return config::load_engine_config(document.root, registry, o.overrides);
+}
+
+void print_warnings(const config::Loaded& loaded) {
+    for (const std::string& warning : loaded.warnings) spdlog::warn("{}", warning);
 }
 
 Result<config::ParallelSettings> parallel_of(const EngineFlags& o) {

@@ -45,6 +45,8 @@ void add_engine_flags(CLI::App&, const std::shared_ptr<EngineFlags>&);
 void add_key_flags(const KeyFlags&, std::initializer_list<std::string_view> flags);
 
 Result<config::Loaded> load_engine(const EngineFlags&, const host::Registry&);
+// To the log. Of the command itself: ranks load the same configuration.
+void print_warnings(const config::Loaded&);
 Result<config::ParallelSettings> parallel_of(const EngineFlags&);
 
 }  // namespace patchbay::cli

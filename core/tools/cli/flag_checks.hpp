@@ -1,4 +1,4 @@
-// What a flag's value must be, checked before anything runs: a fault is bad usage. For CLI::Option::check().
+// What a flag's value must be, checked before anything runs: a fault is bad usage.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -30,12 +30,16 @@ std::string plain_text(V value) { // 0.000001 and not 1e-06
 
 }  // namespace detail
 
-// A number in [low, high] as V; a sign that V does not have, an overflow and NaN are refused.
+// For CLI::Option::transform(): a number in [low, high] as V. A sign that V does not have, an overflow and NaN are
+// refused; 010 becomes 10, as CLI11 would take it for an octal number.
 template <class V>
 CLI::Validator within(V low, V high = std::numeric_limits<V>::max()) {
     const auto check = [low, high](std::string& text) {
         const auto value = parse_number<V>(text);
-        if (value && *value >= low && *value <= high) return std::string();
+        if (value && *value >= low && *value <= high) {
+            if constexpr (std::is_integral_v<V>) text = number_text(*value);
+            return std::string();
+        }
         const bool open = high == std::numeric_limits<V>::max();
         const std::string range = open ? "at least " + detail::plain_text(low)
                                        : detail::plain_text(low) + " to " + detail::plain_text(high);
@@ -48,12 +52,12 @@ CLI::Validator within(V low, V high = std::numeric_limits<V>::max()) {
 template <class V>
 CLI::Option* add_number(CLI::App& app, const char* flag, V& out, const char* help, std::type_identity_t<V> low,
                         std::type_identity_t<V> high = std::numeric_limits<V>::max()) {
-    return app.add_option(flag, out, help)->check(within<V>(low, high))->capture_default_str();
+    return app.add_option(flag, out, help)->transform(within<V>(low, high))->capture_default_str();
 }
 template <class V>
 CLI::Option* add_number(CLI::App& app, const char* flag, std::vector<V>& out, const char* help,
                         std::type_identity_t<V> low, std::type_identity_t<V> high) {
-    return app.add_option(flag, out, help)->delimiter(',')->check(within<V>(low, high))->capture_default_str();
+    return app.add_option(flag, out, help)->delimiter(',')->transform(within<V>(low, high))->capture_default_str();
 }
 
 // A flag whose value is one of the words.

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -334,6 +335,7 @@ Result<> load_and_generate(const GenerateOptions& o) {
     PB_TRY(engine::SamplingParams sampling, in_one_line(read_sampling(o.flags)));
     PB_TRY(const auto registry, registry_of(o.engine.plugin_dirs));
     PB_TRY(const auto loaded, load_engine(o.engine, registry));
+    print_warnings(loaded);
     return in_one_line(generate(o, std::move(prompts), std::move(sampling), loaded, registry));
 }
 
@@ -369,12 +371,14 @@ void add_generate_command(Commands& commands) {
         return out;
     };
     app->add_option("--priority", o->priorities, "priority of each prompt in the order given, lower first")
-        ->allow_extra_args(false);
+        ->allow_extra_args(false)
+        ->transform(within(std::numeric_limits<int32_t>::lowest()));
     app->add_option("--deadline-ms", o->deadlines_ms,
                     "for --scheduler edf: deadline of each prompt in the order given, after the start; 0: none")
-        ->allow_extra_args(false);
+        ->allow_extra_args(false)
+        ->transform(within<uint32_t>(0));
     app->add_option("--max-tokens", o->max_tokens, "output tokens at most (default: 128, or what fits max_model_len)")
-        ->check(within<uint32_t>(1));
+        ->transform(within<uint32_t>(1));
     add_sampling_flags(*app, std::shared_ptr<SamplingFlags>(o, &o->flags));
     app->add_option("--cache-salt", o->cache_salt, "prompts share cached KV blocks only with those of the same salt");
     app->add_option("--kv-events", o->kv_events_file,
@@ -385,7 +389,7 @@ void add_generate_command(Commands& commands) {
                              {{"text", OutputFormat::kText}, {"jsonl", OutputFormat::kJsonLines}});
     app->add_option("--metrics-port", o->metrics_port,
                     "serve /metrics on 127.0.0.1:PORT while working (0: any free port)")
-        ->check(CLI::Range(0, 65535));
+        ->transform(within(0, 65'535));
     add_admin_flags(*app, std::shared_ptr<AdminFlags>(o, &o->admin));
     app->add_flag("--stats", o->stats, "print speeds to standard error at the end");
     set_action(commands, app, o,

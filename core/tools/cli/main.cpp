@@ -3,6 +3,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
@@ -88,7 +89,9 @@ int run(int argc, char** argv) {
     add_worker_command(commands);
     add_run_child_command(commands);
     try {
-        app.parse(argc, argv);
+        auto arguments = with_empty_values(app, {argv + std::min(argc, 1), argv + argc});
+        std::ranges::reverse(arguments); // as CLI11 takes them
+        app.parse(std::move(arguments));
     } catch (const CLI::ParseError& e) {
         if (e.get_exit_code() == 0) return app.exit(e); // --help
         print_error("", usage_fault(app, e));

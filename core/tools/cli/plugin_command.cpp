@@ -11,6 +11,7 @@
 #include "base/refusals.hpp"
 #include "base/suggest.hpp"
 #include "base/words.hpp"
+#include "cli/flag_checks.hpp"
 #include "cli/plugin_build.hpp"
 #include "cli/plugin_check.hpp"
 #include "cli/plugin_dirs.hpp"
@@ -296,14 +297,16 @@ void add_plugin_command(Commands& commands) {
     test_app
         ->add_option("--timeout", o->timeout_s,
                      "seconds after which it is killed (default: PATCHBAY_PROBE_TIMEOUT_S, or 60)")
-        ->check(CLI::Range(1, 86400));
+        ->transform(within<uint32_t>(1, 86'400));
     test_app->add_flag("--thorough", o->thorough,
                        "then the checks with other seeds, and random worlds in an engine; a world that fails is made "
                        "smaller and kept as a scenario file");
     test_app->add_option("--worlds", o->worlds, "random worlds of --thorough, of each scheduler and kv_policy")
         ->capture_default_str()
-        ->check(CLI::Range(1, 1'000'000));
-    test_app->add_option("--seed", o->seed, "of the first world and the checks of --thorough")->capture_default_str();
+        ->transform(within<uint32_t>(1, 1'000'000));
+    test_app->add_option("--seed", o->seed, "of the first world and the checks of --thorough")
+        ->capture_default_str()
+        ->transform(within<uint64_t>(0));
     test_app->add_flag("--debug", o->debug, "after a failed check, print the command that runs it in gdb");
     test_app->footer(
         "Examples:\n"

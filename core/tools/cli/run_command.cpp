@@ -12,6 +12,7 @@
 #include "base/words.hpp"
 #include "cli/admin_flags.hpp"
 #include "cli/built_from.hpp"
+#include "cli/flag_checks.hpp"
 #include "cli/interruption.hpp"
 #include "cli/plugin_dirs.hpp"
 #include "cli/print_results.hpp"
@@ -231,14 +232,14 @@ void add_run_command(Commands& commands) {
     add_plugin_dirs(*app, o->plugin_dirs);
     auto* metrics_port = app->add_option("--metrics-port", o->metrics_port,
                                          "serve /metrics on 127.0.0.1:PORT while running (0: any free port)")
-                             ->check(CLI::Range(0, 65535));
+                             ->transform(within(0, 65'535));
     app->add_option("--only", o->only, "these variants alone, separated by commas")
         ->delimiter(',')
         ->excludes(resume)
         ->allow_extra_args(false);
     auto* dry_run = app->add_flag("--dry-run", o->dry_run, "try the variants out and print what would be run")
                         ->excludes(resume);
-    app->add_option("--jobs", o->jobs, "simulated runs at a time (default: 1)")->check(CLI::Range(1, 1024));
+    app->add_option("--jobs", o->jobs, "simulated runs at a time (default: 1)")->transform(within<uint32_t>(1, 1024));
     add_step_file_flags(*app, std::shared_ptr<engine::StepFilePaths>(o, &o->files),
                         " of the first run of each variant");
     add_admin_flags(*app, std::shared_ptr<AdminFlags>(o, &o->admin));
@@ -255,7 +256,7 @@ void add_run_command(Commands& commands) {
                    ->excludes(no_report);
     app->add_option("--experiments", o->experiments, "with --aa: how many (default: 20)")
         ->needs(aa)
-        ->check(CLI::Range(1, 10000));
+        ->transform(within<uint32_t>(1, 10'000));
     set_action(commands, app, o, {.run = load_and_run, .check = check_usage, .parallel = parallel_of_all});
 }
 

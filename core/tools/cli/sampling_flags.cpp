@@ -59,7 +59,7 @@ class FlagAdder {
         const std::optional<double> low = p.flag.low ? p.flag.low : p.low;
         CLI::Option* const option = app_.add_option(p.flag.name, out, p.flag.help);
         if (!p.only.empty()) option->check(CLI::IsMember(p.only));
-        else option->check(within<V>(low ? static_cast<V>(*low) : Limits::lowest(),
+        else option->transform(within<V>(low ? static_cast<V>(*low) : Limits::lowest(),
                                      p.high ? static_cast<V>(*p.high) : Limits::max()));
         if (p.flag.shows_default) option->capture_default_str();
     }
@@ -76,7 +76,7 @@ class FlagAdder {
         app_.add_option_function<std::vector<TokenId>>(
                 p.flag.name, [&out](const std::vector<TokenId>& ids) { out = ids; }, p.flag.help)
             ->delimiter(',')
-            ->check(within<TokenId>(0));
+            ->transform(within<TokenId>(0));
     }
     void add_flag(const ParameterInfo& p, std::map<TokenId, float>& out) {
         app_.add_option_function<std::vector<std::string>>(
@@ -113,6 +113,7 @@ void add_structure(CLI::App& app, const std::shared_ptr<SamplingFlags>& flags) {
     app.add_option_function<std::vector<std::string>>(
            "--choice", [=](const std::vector<std::string>& texts) { structure().choice = texts; },
            "the output is one of these texts, a list")
+        ->allow_extra_args(false)
         ->delimiter(',');
     app.add_flag_callback("--json-object", [=] { structure().json_object = true; }, "the output is a JSON object");
     app.add_flag_callback("--disable-any-whitespace", [=] { structure().disable_any_whitespace = true; },

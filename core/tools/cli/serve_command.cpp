@@ -119,6 +119,7 @@ Result<> serve_engine(ServeOptions& o, const host::Registry& registry, config::L
 Result<> run(ServeOptions& o) {
     PB_TRY(const auto registry, registry_of(o.engine.plugin_dirs));
     PB_TRY(auto loaded, load_engine(o.engine, registry));
+    print_warnings(loaded);
     return in_one_line(serve_engine(o, registry, std::move(loaded)));
 }
 
@@ -153,17 +154,17 @@ void add_limits(CLI::App& app, ServeOptions& o) {
                "requests for text or embeddings in progress; more get 429", 1);
     app.add_option("--max-requests-per-key", o.server.key_limits.max_requests,
                    "the same of one API key (default: no limit)")
-        ->check(within<uint32_t>(1));
+        ->transform(within<uint32_t>(1));
     app.add_option("--requests-per-minute", o.server.key_limits.requests_per_minute,
                    "of one API key, on average; more get 429 (default: no limit)")
-        ->check(within<uint32_t>(1));
+        ->transform(within<uint32_t>(1));
     app.add_flag("--prefix-cache-per-key", o.server.prefix_cache_per_key,
                  "requests of two API keys share no cached KV, so that none finds out what others asked");
     app.add_option("--max-prompt-tokens", o.max_prompt_tokens,
                    "tokens of a prompt (default: what max_model_len allows)")
-        ->check(within<uint32_t>(1));
+        ->transform(within<uint32_t>(1));
     app.add_option("--max-output-tokens", o.max_output_tokens, "max_tokens of a request, and its default in chats")
-        ->check(within<uint32_t>(1));
+        ->transform(within<uint32_t>(1));
     add_number(app, "--max-body-bytes", http.max_body_bytes, "of a request", 1);
     add_number(app, "--max-header-bytes", http.max_header_bytes, "of a request", 256, 1u << 20);
     add_number(app, "--max-connections", http.max_connections, "open at once; more get 503", 1);
@@ -197,9 +198,11 @@ void add_serve_command(Commands& commands) {
         "SIGTERM lets the requests under way finish, a second one ends them.");
     auto o = std::make_shared<ServeOptions>();
     add_engine_flags(*app, std::shared_ptr<EngineFlags>(o, &o->engine));
+    const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->engine.overrides));
+    key("--pooling-type", "pooler_config.pooling_type", "of embeddings: LAST or MEAN (default: as the model says)");
     app->add_option("--host", o->server.http.host, "address to listen on")->capture_default_str();
     app->add_option("--port", o->server.http.port, "port to listen on (0: any free one)")
-        ->check(within<uint32_t>(0, 65'535))
+        ->transform(within<uint32_t>(0, 65'535))
         ->capture_default_str();
     app->add_option("--allowed-origins", o->server.http.allowed_origins,
                     "origin of pages in browsers that may use the server, such as https://example.org, or * for any; "

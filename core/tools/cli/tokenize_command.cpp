@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -26,9 +28,17 @@ struct TokenizeOptions {
     bool json = false, ids_only = false, plain = false;
 };
 
+Result<std::string> read_standard_input() { // by no path: a socket has none that can be opened
+    std::string text;
+    char part[1 << 14];
+    while (const size_t got = std::fread(part, 1, sizeof part, stdin)) text.append(part, got);
+    if (std::ferror(stdin)) return fail(code_of_open(errno), std::string("standard input: ") + std::strerror(errno));
+    return text;
+}
+
 Result<std::string> input_of(const TokenizeOptions& o) {
     if (o.given) return o.text;
-    return o.file.empty() ? read_file("standard input:", "/dev/stdin") : read_file("--file", o.file);
+    return o.file.empty() ? read_standard_input() : read_file("--file", o.file);
 }
 
 void print(const ordered_json& json) { // bytes that are not UTF-8 become U+FFFD

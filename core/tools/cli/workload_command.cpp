@@ -151,13 +151,15 @@ void add_workload_command(Commands& commands) {
     describe->add_option("TRACE", o->file, "file of a trace")->required()->check(CLI::ExistingFile);
     describe->add_option("--format", o->format, "of the file (default: seen by its first line)")
         ->check(CLI::IsMember(formats));
-    describe->add_option("--skip", o->trace.skip, "rows left out at the start")->check(within<uint32_t>(0));
-    describe->add_option("--from-s", o->trace.from_s, "rows before this time are left out")->check(within(0.0, 1e9));
-    describe->add_option("--until-s", o->trace.until_s, "rows from this time on are left out")->check(within(0.0, 1e9));
+    describe->add_option("--skip", o->trace.skip, "rows left out at the start")->transform(within<uint32_t>(0));
+    describe->add_option("--from-s", o->trace.from_s, "rows before this time are left out")
+        ->transform(within(0.0, 1e9));
+    describe->add_option("--until-s", o->trace.until_s, "rows from this time on are left out")
+        ->transform(within(0.0, 1e9));
     describe->add_option("--block-tokens", o->trace.block_tokens, "of a block of a Mooncake trace (default: 512)")
-        ->check(within<uint32_t>(1, 1 << 20));
+        ->transform(within<uint32_t>(1, 1 << 20));
     describe->add_option("--length-scale", o->trace.length_scale, "lengths are multiplied by it")
-        ->check(within(1e-6, 1e3));
+        ->transform(within(1e-6, 1e3));
     describe->add_option("--plot", o->plot, "make a picture too: a file that ends in .svg, .png or .pdf");
     describe->add_flag("--json", o->json, "print JSON, with every quantile");
     set_action(commands, describe, o, {describe_file, print_error});

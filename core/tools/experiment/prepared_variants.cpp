@@ -10,6 +10,7 @@
 #include "base/sha256.hpp"
 #include "engine/load_tokenizer.hpp"
 #include "engine/request/validation.hpp"
+#include "execution/allowed_parts.hpp"
 #include "host/prober.hpp"
 
 namespace patchbay::experiment {
@@ -190,6 +191,7 @@ Result<PreparedVariant> prepare_variant(const ExperimentSpec& spec, size_t varia
     std::vector<TimedSwap> timed = v.workload.at;
     timed.insert(timed.end(), v.at.begin(), v.at.end());
     config::Faults faults;
+    execution::check_allowed_plugins(*loaded, registry, faults);
     auto swaps = swap_tasks(timed, registry, faults);
     check_sampling_of(v, loaded->config.engine.max_logprobs, faults);
     if (faults.any()) return invalid(where + faults.failure().text);

@@ -52,6 +52,7 @@ bool is_choice(std::string_view key) {
 
 Node laid_over(const Node* base, const Node& over, std::string_view key) {
     const bool both_maps = base && base->kind == NodeKind::kMap && over.kind == NodeKind::kMap;
+    if (base && base->kind == NodeKind::kMap && over.kind == NodeKind::kNull) return *base; // as config::merge()
     const auto is_other_kind = [&] { return over.entries.size() == 1 && !base->find(over.entries.front().key); };
     if (!both_maps || (is_choice(key) && is_other_kind())) return over;
     Node out = *base;

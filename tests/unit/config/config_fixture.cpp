@@ -63,6 +63,9 @@ ConfigFiles::ConfigFiles() {
             "proposer", "ngram",
             {{.name = "n", .type = "int", .default_value = "3", .min = 1, .max = 8,
               .description = "tokens that must match"}}),
+        component("proposer", "reader",
+                  {{.name = "file", .type = "string", .default_value = "", .unit = "path",
+                    .description = "what is read"}}),
         component(
             "kv_policy", "prefix_tree",
             {{.name = "keep_s", .type = "float", .default_value = "300", .min = 0, .max = 1e9, .unit = "s",

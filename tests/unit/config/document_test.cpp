@@ -192,6 +192,64 @@ TEST(Merge, a_slot_written_as_a_word_takes_keys_and_another_plugin_drops_them) {
     EXPECT_EQ(merge(base, parse("model: {plugin: other}")).at("model.path")->text, "here");
 }
 
+TEST(Merge, a_word_over_a_map_is_one_of_its_keys) {
+    const Node base = parse("scheduler: {plugin: sjf, ageing: 3}\nmodel: {path: a, dtype: float32}\n");
+    EXPECT_EQ(merge(base, parse("scheduler: sjf")).at("scheduler.ageing")->text, "3");
+    const Node other = merge(base, parse("scheduler: fcfs\nmodel: b"));
+    EXPECT_EQ(other.at("scheduler.plugin")->text, "fcfs");
+    EXPECT_EQ(other.at("scheduler.ageing"), nullptr);
+    EXPECT_EQ(other.at("model.path")->text, "b");
+    EXPECT_EQ(other.at("model.dtype")->text, "float32");
+    const Node none = merge(parse("proposer: {plugin: ngram, n: 2}"), parse("proposer: none"));
+    EXPECT_EQ(none.at("proposer.plugin")->text, "none");
+    EXPECT_EQ(none.at("proposer.n"), nullptr);
+}
+
+TEST(Merge, a_folder_takes_the_place_of_a_shape) {
+    const Node shape = parse("model: {load_format: dummy, shape: {a: 1}, dtype: float32}\n");
+    for (const char* folder : {"model: b", "model: {path: b}"}) {
+        const Node merged = merge(shape, parse(folder));
+        EXPECT_EQ(merged.at("model.path")->text, "b") << folder;
+        EXPECT_EQ(merged.at("model.shape"), nullptr) << folder;
+        EXPECT_EQ(merged.at("model.load_format"), nullptr) << folder;
+        EXPECT_EQ(merged.at("model.dtype")->text, "float32") << folder;
+    }
+    EXPECT_EQ(merge(parse("model: {path: a, load_format: dummy, shape: {}}"), parse("model: b"))
+                  .at("model.load_format")
+                  ->text,
+              "dummy");
+}
+
+TEST(Merge, keys_without_a_plugin_are_those_of_the_default) {
+    EXPECT_EQ(merge(parse("device: {isa: avx2}"), parse("device: sim")).at("device.isa"), nullptr);
+    EXPECT_EQ(merge(parse("device: {isa: avx2}"), parse("device: cpu")).at("device.isa")->text, "avx2");
+    EXPECT_EQ(merge(parse("proposer: {n: 2}"), parse("proposer: ngram")).at("proposer.n")->text, "2")
+        << "there is no default";
+}
+
+TEST(Merge, an_empty_section_changes_nothing) {
+    const Node base = parse("engine: {seed: 1}\nallowed_plugins: {a.so: x}\nscheduler: sjf\nmodel: a\n"
+                            "proposer: {plugin: ngram}\nkv_policy: {plugin: lru}\nlist: [1]\n");
+    const Node merged = merge(base, parse("engine:\nallowed_plugins:\nscheduler:\nmodel:\nproposer: ~\n"
+                                          "kv_policy: ~\nlist: ~\n"));
+    EXPECT_EQ(merged.at("engine.seed")->text, "1");
+    EXPECT_NE(merged.find("allowed_plugins")->find("a.so"), nullptr);
+    EXPECT_EQ(merged.at("scheduler")->text, "sjf");
+    EXPECT_EQ(merged.at("model")->text, "a");
+    for (const char* key : {"proposer", "kv_policy", "list"}) EXPECT_EQ(merged.at(key)->kind, NodeKind::kNull) << key;
+}
+
+TEST(Dotted, keys_of_a_section_belong_together_in_any_order) {
+    for (const char* keys : {"{scheduler.ageing: 3, scheduler: sjf}", "{scheduler: sjf, scheduler.ageing: 3}",
+                             "{scheduler.ageing: 3, scheduler.plugin: sjf}"}) {
+        const auto node = expand_dotted(parse(keys));
+        ASSERT_TRUE(node) << keys;
+        EXPECT_EQ(node->at("scheduler.plugin")->text, "sjf") << keys;
+        EXPECT_EQ(node->at("scheduler.ageing")->text, "3") << keys;
+    }
+    EXPECT_EQ(expand_dotted(parse("{engine.seed: 2, engine: }"))->at("engine.seed")->text, "2");
+}
+
 TEST(Dotted, paths_become_maps_and_keep_their_places) {
     const auto node = expand_dotted(parse("engine.max_num_seqs: 8\nengine.seed: 2\nscheduler.plugin: sjf\n"));
     ASSERT_TRUE(node);

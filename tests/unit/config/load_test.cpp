@@ -127,6 +127,9 @@ TEST_F(Load, a_plugins_own_keys_are_checked_against_its_schema) {
     EXPECT_EQ(fault_of(head + "  ageing: fast\n"), "a.yaml:4:11: 'ageing' is 'fast', expected a number");
     EXPECT_EQ(fault_of(head + "  ageing: -1\n"), "a.yaml:4:11: 'ageing' is -1, expected 0 to 1000000000 tokens/s");
     EXPECT_EQ(fault_of(head + "  ageing: [1]\n"), "a.yaml:4:11: 'ageing' is a list, expected one value");
+    EXPECT_EQ(fault_of(head + "  ageing: \"1\"\n"), "a.yaml:4:11: 'ageing' is the text '1', expected a number");
+    EXPECT_EQ(fault_of("model: model\nscheduler: {plugin: needy, must: '2'}\n"),
+              "a.yaml:2:34: 'must' is the text '2', expected a whole number");
     EXPECT_EQ(fault_of(head + "  first: shrt\n"),
               "a.yaml:4:10: 'first' is 'shrt', expected one of short, long (did you mean 'short'?)");
     EXPECT_EQ(fault_of("model: model\nscheduler: {ageing: 1}\n"),
@@ -159,6 +162,36 @@ TEST_F(Load, a_model_folder_is_looked_for_beside_the_file_then_in_the_current_di
               "a.yaml:1:8: model a.yaml is not a folder, expected a Hugging Face model folder or a .gguf file");
     EXPECT_EQ(fault_of("model: {path: /nope}\n"), "a.yaml:1:15: model /nope is not there");
     EXPECT_EQ(fault_of("model: {path: model, tokenizer: /nope}\n"), "a.yaml:1:33: tokenizer /nope is not there");
+}
+
+TEST_F(Load, a_plugins_file_is_looked_for_as_a_model_is) {
+    write("sub/drafts", "");
+    write("here", "");
+    const std::string head = "model: model\nengine: {num_speculative_tokens: 1}\nproposer: {plugin: reader, file: ";
+    const auto file_of = [&](const std::string& file) {
+        return load_engine_config(write("sub/a.yaml", head + file + "}\n"), registry());
+    };
+    const std::string here = std::filesystem::current_path().string();
+    EXPECT_EQ(file_of("drafts")->config.proposer->settings.at("file"), here + "/sub/drafts");
+    EXPECT_EQ(file_of("here")->config.proposer->settings.at("file"), here + "/here");
+    EXPECT_EQ(file_of(here + "/sub/../here")->config.proposer->settings.at("file"), here + "/here");
+    EXPECT_EQ(file_of("''")->config.proposer->settings.at("file"), "");
+    EXPECT_EQ(file_of("nowhere").error(),
+              "sub/a.yaml:3:34: file nowhere is not there (looked for sub/nowhere, then in the current directory)");
+}
+
+TEST_F(Load, settings_of_a_model_may_be_those_of_a_file) {
+    for (const char* name : {"sub/a.yaml", "sub/b.yml"}) {
+        write(name, "model: ../model\n");
+        const auto named = model_settings({{"path", name}, {"dtype", "float32"}});
+        ASSERT_TRUE(named) << named.error();
+        EXPECT_EQ(named->path, (std::filesystem::current_path() / "model").string());
+        EXPECT_EQ(named->dtype, DType::kF32);
+    }
+    EXPECT_EQ(model_settings({{"path", write("c.yaml", "engine: {seed: 1}\n")}}).error(),
+              "c.yaml has no key 'model', which a model's file has");
+    EXPECT_EQ(model_settings({{"path", write("d.yaml", "model: [a]\n")}}).error(),
+              "d.yaml:1:8: 'model' is a list, expected a map of keys");
 }
 
 TEST_F(Load, an_included_files_model_is_relative_to_that_file) {

@@ -404,7 +404,7 @@ TEST(DraftModel, TakesItsShapeFromAFile) {
     EXPECT_EQ(by_file.accepted, by_folder.accepted);
     EXPECT_GT(by_file.accepted, 0u);
     std::ofstream(path) << "engine: {}\n";
-    EXPECT_THAT(refusal(c), HasSubstr("has no section 'model'"));
+    EXPECT_THAT(refusal(c), HasSubstr("has no key 'model'"));
 }
 
 TEST(DraftModel, NeedsItsAcceptanceDeclaredWhereNothingIsComputed) {

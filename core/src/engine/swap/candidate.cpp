@@ -27,7 +27,7 @@ std::optional<Failure> asks_to_empty(const std::string& kind, const std::string&
 }  // namespace
 
 Constructed find_and_construct(SwapPort& port, const CandidateInputs& in, host::Identity& to) {
-    const auto& [name, settings] = in.choice;
+    const std::string& name = in.choice.plugin;
     const auto found = in.registry.find(to.kind, name);
     if (const auto emptied = asks_to_empty(to.kind, name); emptied && !found && port.takes_swaps())
         return {nullptr, "find", *emptied};
@@ -38,6 +38,7 @@ Constructed find_and_construct(SwapPort& port, const CandidateInputs& in, host::
     to.sha256 = plugin.sha256;
     to.build = plugin.build;
     to.path = plugin.library.string();
+    const host::Settings settings = host::with_absolute_paths(**found, in.choice.settings);
     if (const auto faults = host::check_settings(**found, settings); !faults.empty())
         return {nullptr, "create", invalid(faults[0].text)};
     if (const auto passed = in.prober.try_out(plugin, {to.kind, name, settings, {}}); !passed)
