@@ -3,7 +3,8 @@
 # The whole build of a plugin, in the tree and from an installed SDK alike. SOURCES defaults to <name>.cpp. The library
 # exports one symbol, leaves nothing unresolved, and is probed: a plugin that breaks its contract does not build. With
 # KEEP_REFUSED the build goes on without it and says so: for what is checked on hardware that a machine may have.
-# Target plugin_<kind>_<name>, where the parent folder is named as a kind; else plugin_<name>.
+# Target plugin_<name>, library <name>.so. In this source tree, where the parent folder is named as a kind, they are
+# plugin_<kind>_<name> and <kind>-<name>.so.
 include_guard(GLOBAL)
 
 # The words of kinds, "scheduler" and so on, from the list in this SDK's abi/kinds.h.
@@ -18,6 +19,20 @@ set_property(GLOBAL PROPERTY PATCHBAY_KINDS ${PATCHBAY_KINDS})
 if(NOT TARGET all_plugins)
     add_custom_target(all_plugins)
 endif()
+
+# The file of plugin <name> of this folder, without ".so", and its target.
+function(patchbay_plugin_names name file_out target_out)
+    set(file "${name}")
+    get_filename_component(kind "${CMAKE_CURRENT_SOURCE_DIR}" DIRECTORY)
+    get_filename_component(kind "${kind}" NAME)
+    get_property(kinds GLOBAL PROPERTY PATCHBAY_KINDS)
+    if(kind IN_LIST kinds AND NOT TARGET patchbay::sdk)   # out of the tree a folder may have any name
+        set(file "${kind}-${name}")
+    endif()
+    string(REPLACE "-" "_" target "plugin_${file}")
+    set(${file_out} "${file}" PARENT_SCOPE)
+    set(${target_out} "${target}" PARENT_SCOPE)
+endfunction()
 
 function(add_plugin name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "NO_PROBE;KEEP_REFUSED" "VERSION" "SOURCES;LIBRARIES")
@@ -36,19 +51,14 @@ function(add_plugin name)
         set(sdk patchbay::sdk)
         set(probe patchbay::probe)
     endif()
-    get_filename_component(kind "${CMAKE_CURRENT_SOURCE_DIR}" DIRECTORY)
-    get_filename_component(kind "${kind}" NAME)
-    set(file "${name}")
-    get_property(kinds GLOBAL PROPERTY PATCHBAY_KINDS)
-    if(kind IN_LIST kinds)
-        set(file "${kind}-${name}")
-    endif()
-    string(REPLACE "-" "_" target "plugin_${file}")
+    patchbay_plugin_names(${name} file target)
     add_library(${target} MODULE ${arg_SOURCES})
     target_link_libraries(${target} PRIVATE ${sdk} ${arg_LIBRARIES})
+    set(c "${CMAKE_C_COMPILER_ID}-${CMAKE_C_COMPILER_VERSION}")
+    set(cxx "${CMAKE_CXX_COMPILER_ID}-${CMAKE_CXX_COMPILER_VERSION}")
     target_compile_definitions(${target} PRIVATE
         PATCHBAY_PLUGIN_NAME="${name}" PATCHBAY_PLUGIN_VERSION="${arg_VERSION}"
-        PATCHBAY_PLUGIN_BUILD="${CMAKE_CXX_COMPILER_ID}-${CMAKE_CXX_COMPILER_VERSION}/$<CONFIG>")
+        PATCHBAY_PLUGIN_BUILD="$<IF:$<COMPILE_LANGUAGE:C>,${c},${cxx}>/$<CONFIG>")
     set_target_properties(${target} PROPERTIES
         PREFIX "" SUFFIX ".so" OUTPUT_NAME "${file}"
         C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
@@ -90,7 +100,7 @@ function(add_plugin_test name)
     if(arg_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "add_plugin_test(${name}): unknown argument: ${arg_UNPARSED_ARGUMENTS}")
     endif()
-    string(REPLACE "-" "_" target "plugin_${name}")
+    patchbay_plugin_names(${name} file target)
     if(NOT TARGET ${target})
         message(FATAL_ERROR "add_plugin_test(${name}): no add_plugin(${name}) before it in this folder")
     endif()

@@ -6,6 +6,7 @@
 
 #include "patchbay/abi/device.h"
 #include "patchbay/abi/services.h"
+#include "patchbay/plugin_names.h"
 
 static const pb_param params[] = { /* the schema: what YAML may set */
     {"inner", PB_PARAM_STRING, 0, "cpu", 0, 0, NULL, NULL, "the device that computes, with its default settings"},
@@ -171,4 +172,5 @@ static const pb_component component = {
 static const pb_component *const components[] = {&component};
 
 __attribute__((visibility("default"))) const pb_plugin pb_plugin_v1 = {
-    PB_MAGIC, PB_ABI_MAJOR, PB_ABI_MINOR, sizeof pb_plugin_v1, 1, "@name@", "0.1.0", "C11", components};
+    PB_MAGIC, PB_ABI_MAJOR, PB_ABI_MINOR, sizeof pb_plugin_v1, 1,
+    PATCHBAY_PLUGIN_NAME, PATCHBAY_PLUGIN_VERSION, PATCHBAY_PLUGIN_BUILD, components};

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "patchbay/abi/kv_policy.h"
+#include "patchbay/plugin_names.h"
 
 static const pb_param params[] = { /* the schema: what YAML may set */
     {"hit_worth", PB_PARAM_INT, PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, "2", 1, 1e6, NULL, "hits",
@@ -90,4 +91,5 @@ static const pb_component component = {
 static const pb_component *const components[] = {&component};
 
 __attribute__((visibility("default"))) const pb_plugin pb_plugin_v1 = {
-    PB_MAGIC, PB_ABI_MAJOR, PB_ABI_MINOR, sizeof pb_plugin_v1, 1, "@name@", "0.1.0", "C11", components};
+    PB_MAGIC, PB_ABI_MAJOR, PB_ABI_MINOR, sizeof pb_plugin_v1, 1,
+    PATCHBAY_PLUGIN_NAME, PATCHBAY_PLUGIN_VERSION, PATCHBAY_PLUGIN_BUILD, components};

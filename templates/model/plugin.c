@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "patchbay/abi/model.h"
+#include "patchbay/plugin_names.h"
 
 /* `architectures` of config.json names the plugin. */
 static const char *const architectures[] = {"@Name@ForCausalLM", NULL};
@@ -246,4 +247,5 @@ static const pb_component component = {
 static const pb_component *const components[] = {&component};
 
 __attribute__((visibility("default"))) const pb_plugin pb_plugin_v1 = {
-    PB_MAGIC, PB_ABI_MAJOR, PB_ABI_MINOR, sizeof pb_plugin_v1, 1, "@name@", "0.1.0", "C11", components};
+    PB_MAGIC, PB_ABI_MAJOR, PB_ABI_MINOR, sizeof pb_plugin_v1, 1,
+    PATCHBAY_PLUGIN_NAME, PATCHBAY_PLUGIN_VERSION, PATCHBAY_PLUGIN_BUILD, components};

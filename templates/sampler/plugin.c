@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "patchbay/abi/sampler.h"
+#include "patchbay/plugin_names.h"
 
 static const pb_param params[] = { /* the schema: what YAML may set */
     {"floor", PB_PARAM_FLOAT, PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, "0.05", 0, 1, NULL, NULL,
@@ -116,4 +117,5 @@ static const pb_component component = {
 static const pb_component *const components[] = {&component};
 
 __attribute__((visibility("default"))) const pb_plugin pb_plugin_v1 = {
-    PB_MAGIC, PB_ABI_MAJOR, PB_ABI_MINOR, sizeof pb_plugin_v1, 1, "@name@", "0.1.0", "C11", components};
+    PB_MAGIC, PB_ABI_MAJOR, PB_ABI_MINOR, sizeof pb_plugin_v1, 1,
+    PATCHBAY_PLUGIN_NAME, PATCHBAY_PLUGIN_VERSION, PATCHBAY_PLUGIN_BUILD, components};

@@ -21,6 +21,8 @@ void tests() {
     expect(drawn[1] && drawn[2], "both that are likely are drawn");
     expect(!drawn[0] && !drawn[3], "none that is less than half as likely as the likeliest is");
     expect(sampler.sample(row) == sampler.sample(row), "the same seed and position give the same token");
+    row.params.logprobs = 3; // that of the token, and the two highest
+    expect(sampler.sample({row, row}).top_tokens == std::vector<int32_t>{1, 2, 1, 2}, "it reports the likeliest first");
     for (const CheckResult& check : run_checks(PATCHBAY_TEST_PLUGIN)) // those of its kind, in a child process
         expect(!check.failed(), check.check + ": " + check.reason);
 }

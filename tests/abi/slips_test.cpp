@@ -87,5 +87,13 @@ TEST(Slips, HotParametersThatNothingTakes) {
     EXPECT_THAT(said_of("void configure(const patchbay::Context&) {}"), HasSubstr("need each other"));
 }
 
+TEST(Slips, AChoiceWhoseListHasNoEnd) {
+    const std::string params = "static constexpr pb_param kParams[] = "
+                               "{patchbay::param::choice(\"order\", \"up\", kOrders, \"which way\")};";
+    EXPECT_EQ(said_of("static constexpr const char* kOrders[] = {\"up\", \"down\", nullptr};\n" + params), "");
+    EXPECT_THAT(said_of("static constexpr const char* kOrders[] = {\"up\", \"down\"};\n" + params),
+                HasSubstr("the choices of a parameter end with nullptr"));
+}
+
 }  // namespace
 }  // namespace patchbay::slips_test

@@ -10,6 +10,10 @@ export PATH=$work/prefix/bin:$PATH
 export CFLAGS=-Werror CXXFLAGS=-Werror
 mkdir "$work/here" && cd "$work/here"
 
+says_build() { # says_build PATTERN MANIFEST
+    grep -qxE "  \"build\": \"$1\"," "$2" || fail "no build as $1 in $2:"$'\n'"$(grep '"build"' "$2")"
+}
+
 for folder in "$source"/templates/*/; do
     kind=$(basename "$folder")
     [ "$kind" = all ] && continue
@@ -22,6 +26,7 @@ for folder in "$source"/templates/*/; do
             patchbay plugin new "$kind" "$name" --lang "$language"
         if grep -rnE '@[A-Za-z_]+@' "$name"; then fail "a word of the template of $kind is left"; fi
         expect "$name.so: ok" patchbay plugin build "$name/$name.$language"
+        says_build '.*/O2' "$name/$name.plugin.json"
         exported=$(nm -D --defined-only "$name/$name.so" | awk '{print $3}')
         [ "$exported" = pb_plugin_v1 ] || fail "$name.so exports: $exported"
         expect "$name.so: ok" patchbay plugin test "$name/$name.so"
@@ -33,11 +38,21 @@ for folder in "$source"/templates/*/; do
         # by CMake, which runs the same test
         quietly cmake -G Ninja -S "$name" -B "$name/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Debug
         quietly cmake --build "$name/build"
+        says_build '[A-Za-z]+-[0-9.]+/Debug' "$name/build/lib/patchbay/plugins/$name.plugin.json"
         expect "0 tests failed out of 2" ctest --test-dir "$name/build"
         [ ! -f "$name/experiment.yaml" ] || (cd "$name" &&
             expect "$name" patchbay run experiment.yaml --plugin-dir . --results results --no-report)
     done
 done
+
+# the flags that count are recorded, and what CMake builds without a word is optimised; a folder may be called as a kind
+expect "ok" env CXXFLAGS="-g -O1" patchbay plugin build my_scheduler_cpp/my_scheduler_cpp.cpp -o flags
+says_build '.*/O1' flags/my_scheduler_cpp.plugin.json
+patchbay plugin new scheduler mine --dir scheduler/mine > said.txt
+quietly cmake -G Ninja -S scheduler/mine -B scheduler/build -DCMAKE_PREFIX_PATH="$work/prefix"
+quietly cmake --build scheduler/build
+says_build '.*/Release' scheduler/build/lib/patchbay/plugins/mine.plugin.json
+expect "0 tests failed out of 2" ctest --test-dir scheduler/build
 
 # what they are for: an author's slip is found, by the compiler or by the checks
 patchbay plugin new scheduler slip > said.txt

@@ -59,6 +59,12 @@
 #ifndef DEFAULT
 #define DEFAULT "1"
 #endif
+#ifndef MOST
+#define MOST 8
+#endif
+#ifndef TABLE_SIZE
+#define TABLE_SIZE sizeof table
+#endif
 #ifndef AT_LOAD
 #define AT_LOAD (void)0
 #endif
@@ -158,9 +164,9 @@ __attribute__((destructor)) static void at_unload(void) { AT_UNLOAD; }
 /* ---- tables --------------------------------------------------------------------------------- */
 
 static const pb_param params[] = {
-    {"drafts", PB_PARAM_INT, PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, DEFAULT, 1, 8, NULL, "tokens", "to be checked"}};
+    {"drafts", PB_PARAM_INT, PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, DEFAULT, 1, MOST, NULL, "tokens", "to be checked"}};
 
-static const pb_proposer table = {sizeof table, 0, PROPOSE, NULL, NULL};
+static const pb_proposer table = {TABLE_SIZE, 0, PROPOSE, NULL, NULL};
 static const pb_component component = {.struct_size = sizeof component,
                                        .param_count = 1,
                                        .param_stride = sizeof *params,

@@ -19,6 +19,7 @@
 
 #include "patchbay/abi.h"
 #include "patchbay/abi/services.h"
+#include "patchbay/plugin_names.h"
 #include "patchbay/sizes.hpp"
 
 namespace patchbay {
@@ -53,8 +54,10 @@ constexpr pb_param real(const char* name, const char* default_value, double min,
 constexpr pb_param text(const char* name, const char* default_value, const char* description, uint32_t flags = 0) {
     return {name, PB_PARAM_STRING, flags, default_value, 0, 0, nullptr, nullptr, description};
 }
-constexpr pb_param choice(const char* name, const char* default_value, const char* const* choices,
+template <size_t N>
+constexpr pb_param choice(const char* name, const char* default_value, const char* const (&choices)[N],
                           const char* description, uint32_t flags = 0) {
+    if (choices[N - 1]) throw "the choices of a parameter end with nullptr";
     return {name, PB_PARAM_ENUM, flags, default_value, 0, 0, choices, nullptr, description};
 }
 
@@ -408,17 +411,6 @@ constexpr pb_component component(const char* kind, uint32_t revision, const Abou
 
 }  // namespace detail
 }  // namespace patchbay
-
-// add_plugin() defines these three; a build by hand may leave them out.
-#ifndef PATCHBAY_PLUGIN_NAME
-#define PATCHBAY_PLUGIN_NAME "unnamed"
-#endif
-#ifndef PATCHBAY_PLUGIN_VERSION
-#define PATCHBAY_PLUGIN_VERSION "0.0.0"
-#endif
-#ifndef PATCHBAY_PLUGIN_BUILD
-#define PATCHBAY_PLUGIN_BUILD "unknown"
-#endif
 
 // PATCHBAY_PLUGIN(patchbay::scheduler<Fcfs>({.name = "fcfs", …}), …): once in a plugin.
 #define PATCHBAY_PLUGIN(...)                                                                                   \

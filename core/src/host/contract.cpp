@@ -1,32 +1,64 @@
 #include "host/contract.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
 
 #include "base/refusals.hpp"
+#include "base/words.hpp"
 #include "patchbay/abi/services.h"
 #include "patchbay/sizes.hpp"
 
 namespace patchbay::host {
 namespace {
 
-constexpr bool all(auto... f) { return ((f != nullptr) && ...); }
-
-bool is_complete(std::monostate) { return false; }
-bool is_complete(const pb_scheduler& t) { return all(t.plan); }
-bool is_complete(const pb_sampler& t) { return t.device || t.sample; }
-bool is_complete(const pb_proposer& t) { return all(t.propose); }
-bool is_complete(const pb_kv_policy& t) { return all(t.adopt, t.update, t.choose); }
-bool is_complete(const pb_attention& t) {
-    return all(t.describe, t.bind, t.unbind, t.plan, t.append_kv, t.run);
+// The functions that the host calls without a check and that are not there: "propose".
+using Names = std::vector<std::string>;
+struct Needed {
+    const char* name;
+    bool is_there;
+};
+Names missing_of(std::initializer_list<Needed> all) {
+    Names out;
+    for (const Needed& f : all)
+        if (!f.is_there) out.emplace_back(f.name);
+    return out;
 }
-bool is_complete(const pb_model& t) {
-    return all(t.architectures, t.load_config, t.weight_count, t.weight, t.fill, t.kv_spec, t.forward);
+#define PB_NEED(name) \
+    Needed { #name, t.name != nullptr }
+Names missing(const pb_scheduler& t) { return missing_of({PB_NEED(plan)}); }
+Names missing(const pb_sampler& t) { return t.device ? Names{} : missing_of({PB_NEED(sample)}); }
+Names missing(const pb_proposer& t) { return missing_of({PB_NEED(propose)}); }
+Names missing(const pb_kv_policy& t) { return missing_of({PB_NEED(adopt), PB_NEED(update), PB_NEED(choose)}); }
+Names missing(const pb_attention& t) {
+    return missing_of({PB_NEED(describe), PB_NEED(bind), PB_NEED(unbind), PB_NEED(plan), PB_NEED(append_kv),
+                       PB_NEED(run)});
 }
-bool is_complete(const pb_device& t) {
-    return all(t.info, t.alloc, t.free, t.to_device, t.to_host, t.prepare, t.release, t.weight_bytes, t.ops,
-               t.begin_step, t.end_step, t.copy_page);
+Names missing(const pb_model& t) {
+    return missing_of({PB_NEED(architectures), PB_NEED(load_config), PB_NEED(weight_count), PB_NEED(weight),
+                       PB_NEED(fill), PB_NEED(kv_spec), PB_NEED(forward)});
 }
+Names missing(const pb_device& t) {
+    return missing_of({PB_NEED(info), PB_NEED(alloc), PB_NEED(free), PB_NEED(to_device), PB_NEED(to_host),
+                       PB_NEED(prepare), PB_NEED(release), PB_NEED(weight_bytes), PB_NEED(ops), PB_NEED(begin_step),
+                       PB_NEED(end_step), PB_NEED(copy_page)});
+}
+Names missing(const pb_configure& t) { return missing_of({PB_NEED(configure)}); }
+Names missing(const pb_sampler_device& t) { return missing_of({PB_NEED(plan), PB_NEED(enqueue)}); }
+Names missing(const pb_draft_head& t) { return missing_of({PB_NEED(max_draft_depth)}); }
+Names missing(const pb_model_config_keys& t) { return missing_of({PB_NEED(each)}); }
+Names missing(const pb_device_graphs& t) {
+    return missing_of({PB_NEED(graph_begin), PB_NEED(graph_end), PB_NEED(graph_launch), PB_NEED(graph_free),
+                       PB_NEED(graph_bytes)});
+}
+Names missing(const pb_device_async& t) { return missing_of({PB_NEED(submit_step), PB_NEED(wait_step)}); }
+Names missing(const pb_device_collectives& t) { return missing_of({PB_NEED(connect), PB_NEED(disconnect)}); }
+Names missing(const pb_device_offload& t) {
+    return missing_of({PB_NEED(host_alloc), PB_NEED(host_free), PB_NEED(page_to_host), PB_NEED(page_to_device)});
+}
+Names missing(const pb_device_limits& t) { return missing_of({PB_NEED(measure)}); }
+Names missing(const pb_device_simulation& t) { return missing_of({PB_NEED(charge), PB_NEED(charged_ns)}); }
+#undef PB_NEED
 
 // The names of the functions that a table has.
 #define PB_HOOK(name) \
@@ -55,21 +87,6 @@ void list_hooks(std::vector<std::string>& out, const pb_device& t) {
 }
 #undef PB_HOOK
 
-bool is_complete(const pb_configure& t) { return all(t.configure); }
-bool is_complete(const pb_sampler_device& t) { return all(t.plan, t.enqueue); }
-bool is_complete(const pb_draft_head& t) { return all(t.max_draft_depth); }
-bool is_complete(const pb_model_config_keys& t) { return all(t.each); }
-bool is_complete(const pb_device_graphs& t) {
-    return all(t.graph_begin, t.graph_end, t.graph_launch, t.graph_free, t.graph_bytes);
-}
-bool is_complete(const pb_device_async& t) { return all(t.submit_step, t.wait_step); }
-bool is_complete(const pb_device_collectives& t) { return all(t.connect, t.disconnect); }
-bool is_complete(const pb_device_offload& t) {
-    return all(t.host_alloc, t.host_free, t.page_to_host, t.page_to_device);
-}
-bool is_complete(const pb_device_limits& t) { return all(t.measure); }
-bool is_complete(const pb_device_simulation& t) { return all(t.charge, t.charged_ns); }
-
 template <size_t N>
 const ContractPart* find(const ContractPart (&parts)[N], std::string_view id) {
     for (const ContractPart& part : parts)
@@ -92,6 +109,18 @@ Table own(const void* given) {
     return out;
 }
 
+// What `given`, which the host knows as `table`, a `type`, lacks; empty: nothing.
+template <class Table>
+std::string fault_of(const Table& table, const void* given, std::string_view type) {
+    const Names names = missing(table);
+    if (names.empty()) return "";
+    const uint32_t size = *static_cast<const uint32_t*>(given);
+    if (size < sizeof(Table))
+        return "says struct_size " + std::to_string(size) + ", expected sizeof(" + std::string(type) + "), " +
+               std::to_string(sizeof(Table)) + ", and so lacks " + joined(names);
+    return "lacks " + joined(names);
+}
+
 }  // namespace
 
 #define PB_PART(name, ...) {PB_##name, PB_##name##_REVISION, is_released(PB_##name)},
@@ -108,14 +137,14 @@ const ContractPart* find_extension(std::string_view id) {
 
 OwnComponent::OwnComponent(const pb_component& given) : type_(own<pb_component>(&given)) {
     const std::string_view kind = given.kind ? given.kind : "";
-#define PB_OWN(name, word, Type) \
-    if (kind == PB_##name && given.vtable) type_.vtable = &vtable_.emplace<pb_##word>(own<pb_##word>(given.vtable));
+#define PB_OWN(name, word, Type)                                                  \
+    if (kind == PB_##name && given.vtable) {                                      \
+        const auto& table = vtable_.emplace<pb_##word>(own<pb_##word>(given.vtable)); \
+        vtable_fault_ = fault_of(table, given.vtable, "pb_" #word);               \
+        type_.vtable = &table;                                                    \
+    }
     PB_EACH_KIND(PB_OWN)
 #undef PB_OWN
-}
-
-bool OwnComponent::is_complete() const {
-    return std::visit([](const auto& table) { return host::is_complete(table); }, vtable_);
 }
 
 Result<> ExtensionTables::read(const pb_component& type, void* self) {
@@ -124,13 +153,13 @@ Result<> ExtensionTables::read(const pb_component& type, void* self) {
         const std::string_view id = extension_of(type, i).id;
         const void* const given = find_extension(id) ? type.extension(self, id.data()) : nullptr;
         if (!given) continue;
-        bool complete = true;
-#define PB_READ(name, table)                                                           \
-    if (id == PB_##name)                                                               \
-        complete = is_complete(std::get<std::optional<table>>(tables_).emplace(own<table>(given)));
+        std::string fault;
+#define PB_READ(name, table) \
+    if (id == PB_##name) \
+        fault = fault_of(std::get<std::optional<table>>(tables_).emplace(own<table>(given)), given, #table);
         PB_EACH_EXTENSION(PB_READ)
 #undef PB_READ
-        if (!complete) return invalid("its table of " + std::string(id) + " lacks a function");
+        if (!fault.empty()) return invalid("its table of " + std::string(id) + " " + fault);
     }
     return {};
 }

@@ -1,5 +1,5 @@
 // The kinds and extensions that this host knows: ids, revisions, and plugins' tables in this host's size. A new
-// kind is a line of abi/kinds.h, a new extension one of the list below; each has an is_complete().
+// kind is a line of abi/kinds.h, a new extension one of the list below; each has a missing().
 #pragma once
 #include <optional>
 #include <string>
@@ -41,13 +41,15 @@ class OwnComponent {
     OwnComponent(const OwnComponent&) = delete;
     OwnComponent& operator=(const OwnComponent&) = delete;
     const pb_component& type() const { return type_; }
-    bool is_complete() const; // every function that the host calls without a check is there
+    // What its vtable lacks: "lacks propose"; empty: every function that the host calls without a check is there.
+    const std::string& vtable_fault() const { return vtable_fault_; }
 
   private:
 #define PB_TABLE(name, word, Type) , pb_##word
     std::variant<std::monostate PB_EACH_KIND(PB_TABLE)> vtable_; // monostate: of an unknown kind
 #undef PB_TABLE
     pb_component type_;
+    std::string vtable_fault_;
 };
 
 // The tables of an instance's extensions, likewise.

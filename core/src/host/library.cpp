@@ -1,8 +1,10 @@
 #include "host/library.hpp"
 
 #include <boost/dll/shared_library.hpp>
+#include <cmath>
 
 #include "base/crash_report.hpp"
+#include "base/numbers.hpp"
 #include "base/plugin_call.hpp"
 #include "host/contract.hpp"
 #include "host/private_copy.hpp"
@@ -73,6 +75,15 @@ LoadFault contract_fault_of(const ComponentManifest& c) {
     return {};
 }
 
+// An infinite bound leaves its side open, unless it is the wrong infinity.
+std::string fault_of_bounds(const pb_param& p) {
+    const bool bad_min = (p.flags & PB_PARAM_HAS_MIN) && !(p.min < INFINITY);
+    const bool bad_max = (p.flags & PB_PARAM_HAS_MAX) && !(p.max > -INFINITY);
+    if (!bad_min && !bad_max) return "";
+    return std::string("has a parameter '") + (p.name ? p.name : "?") + "' whose " + (bad_min ? "min" : "max") +
+           " is " + number_text(bad_min ? p.min : p.max) + ", expected a number";
+}
+
 }  // namespace
 
 std::string kind_word(std::string_view id) {
@@ -98,8 +109,8 @@ ComponentManifest describe(const pb_component& c) {
         out.type = p.type >= 0 && p.type < 5 ? kTypes[p.type] : "?";
         out.hot = p.flags & PB_PARAM_HOT;
         if (p.default_value) out.default_value = p.default_value;
-        if (p.flags & PB_PARAM_HAS_MIN) out.min = p.min;
-        if (p.flags & PB_PARAM_HAS_MAX) out.max = p.max;
+        if ((p.flags & PB_PARAM_HAS_MIN) && std::isfinite(p.min)) out.min = p.min;  // else none, which is the same
+        if ((p.flags & PB_PARAM_HAS_MAX) && std::isfinite(p.max)) out.max = p.max;
         for (const char* const* choice = p.choices; choice && *choice; ++choice) out.choices.emplace_back(*choice);
         out.unit = p.unit ? p.unit : "";
         out.description = p.description ? p.description : "";
@@ -135,8 +146,8 @@ std::optional<LoadFault> check_component(const pb_component* given) {
     const std::string who = std::string("component '") + c->name + "' ";
     if (LoadFault fault = kind_fault(c->name, c->kind, c->revision); !fault.check.empty()) return fault;
     if (!is_word(c->name)) return LoadFault{"component.name", who + "has a name that is not [a-z0-9_]+"};
-    if (!own.is_complete())
-        return LoadFault{"component.vtable", who + "has a vtable with functions missing"};
+    if (!own.vtable_fault().empty())
+        return LoadFault{"component.vtable", who + "has a vtable that " + own.vtable_fault()};
     if ((c->state != nullptr) != (c->save != nullptr) || (c->state != nullptr) != (c->load != nullptr))
         return LoadFault{"component.state_functions", who + "must have state, save and load, or none of them"};
     if (c->param_count > 256 || (c->param_count > 0 && !c->params))
@@ -146,6 +157,9 @@ std::optional<LoadFault> check_component(const pb_component* given) {
     for (uint32_t i = 0; i < c->extension_count; ++i)
         if (!extension_of(*c, i).id)
             return LoadFault{"component.extensions", who + "has an extension without an id"};
+    for (uint32_t i = 0; i < c->param_count; ++i)
+        if (const std::string fault = fault_of_bounds(param_of(*c, i)); !fault.empty())
+            return LoadFault{"component.schema", who + fault};
     const ComponentManifest m = describe(*c);
     if (LoadFault fault = contract_fault_of(m); !fault.check.empty()) return fault;
     for (size_t i = 0; i < m.params.size(); ++i) {

@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "host/plugin_entry.hpp"
 #include "host/probe.hpp"
+#include "patchbay/abi.h"
 
 namespace patchbay::host {
 
@@ -36,6 +38,7 @@ void PluginSearch::add_library(const fs::path& file, Whose whose) {
     const std::string again = " (run `patchbay plugin test " + file.string() + "`)";
     std::error_code error;
     if (fs::symlink_status(json, error).type() == fs::file_type::not_found) {
+        if (is_no_plugin(file)) return add_remark(file.string() + ": no plugin: it exports no " PB_ENTRY_SYMBOL);
         const std::string refusal = recorded_refusal(file);
         return leave_out(file.string() + ": " +
                              (refusal.empty() ? "not probed yet" : "refused by its probe: " + refusal) + again,

@@ -69,18 +69,28 @@ Result<Sdk> find_sdk() {
     return not_found("the headers of plugins are not beside the program: is it installed as a whole?");
 }
 
+// The last of the flags that says it, which is the one that counts, without its dash: "O2".
+std::string optimisation_in(const Words& flags) {
+    std::string last = "-O2";
+    for (const std::string& flag : flags)
+        if (flag.starts_with("-O")) last = flag;
+    return last.substr(1);
+}
+
 // What add_plugin() of cmake/AddPlugin.cmake gives, too.
 Words command_for(const Language& language, const Words& compiler, const Sdk& sdk, const fs::path& file,
                   const fs::path& library) {
     Words out = compiler;
     const auto add = [&](const Words& words) { out.insert(out.end(), words.begin(), words.end()); };
+    const Words own_flags = words_of(language.flags);
     const bool gnu = runs(compiler, {"-fno-gnu-unique", "-x", "c", "-E", "/dev/null"});
     add({language.standard, "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden"});
     if (gnu) add({"-fno-gnu-unique"}); // else a library that defines such a symbol is never unmapped
     add({"-DPATCHBAY_PLUGIN_NAME=\"" + file.stem().string() + "\"", "-DPATCHBAY_PLUGIN_VERSION=\"0.1.0\"",
-         std::string("-DPATCHBAY_PLUGIN_BUILD=\"") + (gnu ? "GNU-" : "") + "\" __VERSION__ \"/O2\"",
+         std::string("-DPATCHBAY_PLUGIN_BUILD=\"") + (gnu ? "GNU-" : "") + "\" __VERSION__ \"/" +
+             optimisation_in(own_flags) + "\"",
          "-I" + sdk.headers.string()});
-    add(words_of(language.flags));
+    add(own_flags);
     add({file.string(), "-o", library.string(), "-Wl,--version-script=" + sdk.exports.string(), "-Wl,-z,defs", "-lm"});
     add(words_of("LDFLAGS"));
     return out;
@@ -122,7 +132,7 @@ Result<> build_plugin(const PluginSource& source) {
         return fail(file.string() + ": " + compiler[0] + " ended with status " + std::to_string(status) +
                     "; what it found is above");
     }
-    return check_plugin(library.string());
+    return check_plugin({library.string()});
 }
 
 }  // namespace patchbay::cli

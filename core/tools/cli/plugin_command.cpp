@@ -33,7 +33,7 @@ using host::kKinds;
 using Listed = host::ListedComponent;
 
 struct PluginOptions {
-    std::vector<std::string> plugin_dirs;
+    std::vector<std::string> plugin_dirs, settings;
     std::string kind, name, file;
     bool as_json = false, pins = false, running = false, thorough = false, debug = false;
     uint64_t seed = ThoroughTest{}.seed;
@@ -225,7 +225,12 @@ Result<> info(const PluginOptions& o) {
 }
 
 Result<> test(const PluginOptions& o) {
-    PB_CHECK(check_plugin(o.file, o.timeout_s, o.debug ? DebugLines::kShown : DebugLines::kNone));
+    PluginCheck check{o.file, o.timeout_s, o.debug ? DebugLines::kShown : DebugLines::kNone};
+    for (const std::string& setting : o.settings) {
+        const size_t equals = setting.find('=');
+        check.settings[setting.substr(0, equals)] = setting.substr(equals + 1);
+    }
+    PB_CHECK(check_plugin(check));
     if (!o.thorough) return {};
     return test_thoroughly({o.file, o.seed, o.worlds, o.timeout_s.value_or(ThoroughTest{}.timeout_s)});
 }
@@ -295,6 +300,13 @@ void add_plugin_command(Commands& commands) {
         add_action(commands, app, o, "test", "Run a library's checks in a child process and write its manifest", test);
     test_app->add_option("FILE.so", o->file, "the library")->required();
     test_app
+        ->add_option("SETTING", o->settings,
+                     "KEY=VALUE: then the checks once more with these settings, of each component that takes them")
+        ->each([](const std::string& setting) {
+            if (const size_t equals = setting.find('='); equals == 0 || equals == std::string::npos)
+                throw CLI::ValidationError("SETTING", "got '" + setting + "', expected KEY=VALUE");
+        });
+    test_app
         ->add_option("--timeout", o->timeout_s,
                      "seconds after which it is killed (default: PATCHBAY_PROBE_TIMEOUT_S, or 60)")
         ->transform(within<uint32_t>(1, 86'400));
@@ -312,7 +324,9 @@ void add_plugin_command(Commands& commands) {
         "Examples:\n"
         "  patchbay plugin test build/release/lib/patchbay/plugins/scheduler-fcfs.so\n"
         "  patchbay plugin test mine/mine.so --thorough --worlds 1000\n"
-        "Exit codes: 0 usable, 1 refused, or --thorough found a failure (the plugin stays usable), 2 bad usage.");
+        "  patchbay plugin test mine/mine.so weights=/data/mine.bin\n"
+        "Exit codes: 0 usable, 1 refused, or a check with settings or --thorough failed (the plugin stays usable),\n"
+        "2 bad usage.");
 }
 
 }  // namespace patchbay::cli

@@ -1,6 +1,7 @@
 // patchbay-probe FILE.so: what a plugin goes through before anybody relies on it. The parent (this program as called)
 // starts itself again as the child in which the library runs, reads its verdict and writes the manifest.
 #include <spdlog/sinks/null_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -28,12 +29,13 @@ using namespace patchbay;
 
 constexpr const char* kUsage =
     "usage: patchbay-probe [--timeout SECONDS] [--keep-refused] [--lines] FILE.so\n"
-    "       patchbay-probe --here FILE.so [CHECK [KIND/NAME]]\n"
+    "       patchbay-probe --here FILE.so [CHECK [KIND/NAME [KEY=VALUE …]]]\n"
     "Runs a plugin's checks in a child process and, unless one fails, writes FILE.plugin.json beside it; else the\n"
     "reason to FILE.refused.txt. PATCHBAY_PROBE_TIMEOUT_S (60) and PATCHBAY_PROBE_MEMORY_MIB (4096; 0: no limit)\n"
     "bound the child. --keep-refused: exits with 0 then, so that a build goes on without the plugin.\n"
     "--lines: prints each check as outcome, name, component and reason, between tabs, for programs.\n"
     "--here: runs the checks, or one of them, in this process, for a debugger: no manifest, no limits.\n"
+    "PATCHBAY_LOG=debug, info, warn or err shows what the plugin logs; with --here warn is the default.\n"
     "Example: patchbay-probe build/release/lib/patchbay/plugins/scheduler-fcfs.so\n"
     "Exit codes: 0 the checks pass, or the machine lacks what the plugin needs; 1 refused; 2 bad usage.\n";
 
@@ -125,16 +127,19 @@ int bad_usage(const std::string& why = {}) {
     return 2;
 }
 
-// For a debugger, without a child: --here FILE.so [CHECK [KIND/NAME]].
+// For a debugger, without a child: --here FILE.so [CHECK [KIND/NAME [KEY=VALUE …]]].
 int run_here(const std::vector<std::string>& words) {
-    if (words.empty() || words.size() > 3) return bad_usage();
+    if (words.empty()) return bad_usage();
     const std::string wanted = words.size() > 1 ? words[1] : "";
     const std::vector<std::string> names = conformance::check_names();
     if (!wanted.empty() && std::ranges::find(names, wanted) == names.end())
         return bad_usage("there is no check '" + wanted + "'" + did_you_mean(wanted, names));
-    const auto only = chosen(words.size() > 2 ? std::vector<std::string>{words[2]} : std::vector<std::string>{});
+    const auto only = chosen({words.begin() + std::min<ptrdiff_t>(2, std::ssize(words)), words.end()});
     if (words.size() > 2 && !only)
         return bad_usage("got the component '" + words[2] + "', expected KIND/NAME, as in scheduler/fcfs");
+    for (size_t i = 3; i < words.size(); ++i)
+        if (words[i].find('=') == std::string::npos)
+            return bad_usage("got '" + words[i] + "', expected KEY=VALUE");
     bool failed = false, ran = wanted.empty();
     std::string under_way;
     const conformance::Listener listener{
@@ -165,11 +170,22 @@ int run_supervised(int verdict, uint32_t timeout_s, const std::string& library,
     return code ? *code : probe::run_child(verdict, timeout_s, library, only);
 }
 
+// What a plugin logs is not a verdict: it goes to standard error, at the level that is asked for.
+void log_at(const char* level) {
+    if (!level) return spdlog::set_default_logger(spdlog::null_logger_st("plugins"));
+    auto logger = spdlog::stderr_logger_mt("plugins");
+    logger->set_pattern("%l: %v");
+    logger->set_level(spdlog::level::from_str(level)); // off of what it does not know
+    spdlog::set_default_logger(std::move(logger));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     std::signal(SIGXFSZ, SIG_IGN); // a manifest beyond the limit of a file's size is a failed write
-    spdlog::set_default_logger(spdlog::null_logger_st("plugins")); // what a plugin logs is not a verdict
+    const char* const level = std::getenv("PATCHBAY_LOG");
+    const bool here = argc > 1 && std::strcmp(argv[1], "--here") == 0;
+    log_at(here && !level ? "warn" : level);
     if (argc >= 5 && std::strcmp(argv[1], "--child") == 0) {
         const auto fd = parse_number<uint32_t>(argv[2]), timeout_s = parse_number<uint32_t>(argv[3]);
         if (fd && timeout_s)
@@ -179,7 +195,7 @@ int main(int argc, char** argv) {
         std::fputs(kUsage, stdout);
         return 0;
     }
-    if (argc > 1 && std::strcmp(argv[1], "--here") == 0) return run_here({argv + 2, argv + argc});
+    if (here) return run_here({argv + 2, argv + argc});
     const auto arguments = arguments_of({argv + 1, argv + argc});
     return arguments ? run_parent(*arguments) : bad_usage();
 }

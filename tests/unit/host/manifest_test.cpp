@@ -1,4 +1,5 @@
 // Manifests are files that any user may have edited: what is read back, and what is refused with its place.
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "unit/host/host_fixture.hpp"
@@ -50,6 +51,25 @@ TEST(Manifest_, EverythingInItIsReadBack) {
     EXPECT_THAT(c.params[2].choices, ::testing::ElementsAre("up", "down"));
     EXPECT_THAT(m.components[1].architectures, ::testing::ElementsAre("NetForCausalLM"));
     EXPECT_EQ(m.components[1].unavailable, "no GPU");
+}
+
+// JSON has no infinities.
+TEST(Manifest_, ABoundThatIsInfiniteIsNone) {
+    static const pb_param kRate{"rate",  PB_PARAM_FLOAT, PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, "1", 0, INFINITY, nullptr,
+                                "req/s", "of arrivals"};
+    pb_component type{};
+    type.kind = PB_KV_POLICY;
+    type.name = type.version = type.summary = "mine";
+    type.params = &kRate;
+    type.param_count = 1;
+    type.param_stride = sizeof kRate;
+    static const pb_kv_policy kTable{};
+    type.vtable = &kTable;
+    Manifest m = full();
+    m.components = {describe(type)};
+    const ParamManifest p = must(parse_manifest(manifest_text(m), kFile)).components.at(0).params.at(0);
+    EXPECT_EQ(p.min, 0);
+    EXPECT_EQ(p.max, std::nullopt);
 }
 
 TEST(Manifest_, NothingInItMovesACursor) {

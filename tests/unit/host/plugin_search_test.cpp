@@ -49,6 +49,29 @@ TEST_F(PluginSearchTest, WhatCannotBeUsedStandsInTheWayOfWhatFollowsInOwnFolders
     EXPECT_THAT(shipped.obstacles, IsEmpty());
 }
 
+TEST_F(PluginSearchTest, ALibraryThatIsNoPluginIsLeftOutAndNothingStopsAtIt) {
+    const std::string bytes = bytes_of(built("no_entry"));
+    write(folder("p") / "libfoo.so", bytes);
+    write(folder("cut") / "libfoo.so", bytes.substr(0, bytes.size() - 1));  // it may have been a plugin
+    install("says_one", folder("p") / "z.so");
+    PluginSearch whole, cut;
+    whole.add_folder(folder("p"), Whose::kOwn);
+    cut.add_folder(folder("cut"), Whose::kOwn);
+    const FoundPlugins found = whole.take();
+    EXPECT_THAT(found.remarks,
+                ElementsAre((folder("p") / "libfoo.so").string() + ": no plugin: it exports no pb_plugin_v1"));
+    EXPECT_THAT(found.obstacles, IsEmpty());
+    EXPECT_EQ(found.manifests.size(), 1u);
+    EXPECT_EQ(cut.take().obstacles.size(), 1u);
+}
+
+TEST_F(PluginSearchTest, APluginThatWasNeverProbedIsNotTakenForAnotherLibrary) {
+    write(folder("p") / "z.so", bytes_of(built("says_one")));
+    PluginSearch search;
+    search.add_folder(folder("p"), Whose::kOwn);
+    EXPECT_EQ(search.take().obstacles.size(), 1u);
+}
+
 TEST_F(PluginSearchTest, AFolderOpenToAllIsRefusedWhosever) {
     chmod(folder("open").c_str(), 0777);
     for (const Whose whose : {Whose::kOwn, Whose::kShipped}) {

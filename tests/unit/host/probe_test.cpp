@@ -46,6 +46,19 @@ TEST_F(ProbeTest, WhatAPluginPrintsDoesNotMixWithOurOutput) {
     EXPECT_EQ(report.verdict, Verdict::kOk) << report.reason;
 }
 
+TEST_F(ProbeTest, WhatAPluginLogsIsShownWhereItIsAskedFor) {
+    const auto shown_at = [](const char* level) {
+        const Variable log("PATCHBAY_LOG", level);
+        ::testing::internal::CaptureStderr();
+        (void)probed(built("talker"));
+        return ::testing::internal::GetCapturedStderr();
+    };
+    EXPECT_EQ(shown_at(nullptr), "");
+    EXPECT_THAT(shown_at("warn"), HasSubstr("warning: scheduler talker: "));
+    EXPECT_THAT(shown_at("warn"), ::testing::Not(HasSubstr("a detail")));
+    EXPECT_THAT(shown_at("debug"), HasSubstr("debug: scheduler talker: a detail\n"));
+}
+
 TEST_F(ProbeTest, APluginCannotReadWhatIsTypedForUs) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);

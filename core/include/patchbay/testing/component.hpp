@@ -1,5 +1,6 @@
 // patchbay/testing/component.hpp - an object of a component, with settings as its YAML would give them.
 #pragma once
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -16,7 +17,7 @@ using Settings = std::map<std::string, std::string>; // by key, the value as YAM
 class Component {
   public:
     // Keys that are not given take their defaults. Throws std::runtime_error for an unknown key, a missing one without
-    // a default or a number out of range, and Error for what the plugin refuses. `host` outlives it.
+    // a default or a value that its schema does not allow, and Error for what the plugin refuses. `host` outlives it.
     Component(Plugin plugin, std::string_view kind, Host& host, const Settings& settings = {},
               std::string_view name = {})
         : plugin_(std::move(plugin)), type_(plugin_.component(kind, name)), host_(host), settings_(settings) {
@@ -76,7 +77,7 @@ class Component {
             if (at == given.end() && !p.default_value)
                 throw std::runtime_error(std::string(p.name) + " has no default: give it a value");
             const std::string_view value = at != given.end() ? std::string_view(at->second) : p.default_value;
-            check_range(p, value);
+            check_value(p, value);
             items.push_back({str(p.name), str(value)});
         }
         f(pb_config{sizeof(pb_config), static_cast<uint32_t>(items.size()), items.data()});
@@ -90,11 +91,26 @@ class Component {
             if (param_at(i).name == key) return &param_at(i);
         return nullptr;
     }
-    static void check_range(const pb_param& p, std::string_view value) {
+    static void check_value(const pb_param& p, std::string_view value) { // as the host does
+        using patchbay::detail::parse_setting;
+        const auto refuse = [&](const std::string& why) {
+            throw std::runtime_error(std::string(p.name) + " is '" + std::string(value) + "', " + why);
+        };
+        if (p.type == PB_PARAM_BOOL) parse_setting<bool>(p.name, value);
+        if (p.type == PB_PARAM_ENUM) {
+            std::string choices;
+            for (const char* const* c = p.choices; c && *c; ++c) {
+                if (value == *c) return;
+                choices += (choices.empty() ? "" : ", ") + std::string(*c);
+            }
+            refuse("expected one of " + choices);
+        }
         if (p.type != PB_PARAM_INT && p.type != PB_PARAM_FLOAT) return;
-        const auto x = patchbay::detail::parse_setting<double>(p.name, value);
-        if (((p.flags & PB_PARAM_HAS_MIN) && x < p.min) || ((p.flags & PB_PARAM_HAS_MAX) && x > p.max))
-            throw std::runtime_error(std::string(p.name) + " is " + std::string(value) + ", which is out of range");
+        const auto x = p.type == PB_PARAM_INT ? static_cast<double>(parse_setting<int64_t>(p.name, value))
+                                              : parse_setting<double>(p.name, value);
+        if (!std::isfinite(x) || ((p.flags & PB_PARAM_HAS_MIN) && x < p.min) ||
+            ((p.flags & PB_PARAM_HAS_MAX) && x > p.max))
+            refuse("which is out of range");
     }
 
     Plugin plugin_; // goes last

@@ -1,0 +1,11 @@
+// Whether a shared library can be a plugin at all, by its bytes: no code of it runs. Used by PluginSearch.
+#pragma once
+#include <filesystem>
+
+namespace patchbay::host {
+
+// A whole shared library without the name of a plugin's entry, such as one that a plugin links to. A file that is cut
+// off, unreadable or something else is not known to be one.
+bool is_no_plugin(const std::filesystem::path&);
+
+}  // namespace patchbay::host
