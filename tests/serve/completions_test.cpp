@@ -274,6 +274,26 @@ TEST(Completions, FollowASchema) {
     }
 }
 
+// A schema's number must not become another one; numbers elsewhere may be rounded.
+TEST(Completions, RefuseSchemasWhoseNumbersWouldBeRounded) {
+    const std::string schema = R"({"const": 18446744073709551617})";
+    const std::string content = R"({"type": "json_schema", "json_schema": )" + schema + "}";
+    const std::pair<std::string, std::string> refused[] = {
+        {R"("response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": )" + schema + "}}",
+         "response_format"},
+        {R"("response_format": {"type": "structural_tag", "format": )" + content + "}", "response_format"},
+        {R"("structured_outputs": {"json": )" + schema + "}", "structured_outputs"},
+        {R"("guided_json": )" + schema, "guided_json"}};
+    for (const auto& [asked, field] : refused) {
+        const Answer answer = post(shared().port(), kPath, R"({"prompt": "a", )" + asked + "}");
+        EXPECT_EQ(answer.status, 400) << asked;
+        EXPECT_EQ(Json::parse(answer.body)["error"]["param"], field) << answer.body;
+        EXPECT_THAT(answer.body, HasSubstr("'const': 18446744073709551617 has more digits than are kept"));
+    }
+    EXPECT_EQ(post(shared().port(), kPath, R"({"prompt": "a", "max_tokens": 2, "temperature": 0.12345678901234567891,
+        "guided_json": {"enum": [18446744073709551615, 0.5]}})").status, 200);
+}
+
 TEST(Completions, FollowGrammarsAndStructuralTags) {
     const Json structures{{"type", "structural_tag"},
                           {"triggers", {"t"}},

@@ -99,14 +99,6 @@ CodePoints CodePoints::without(const CodePoints& other) const {
 
 CodePoints CodePoints::common(const CodePoints& other) const { return without(without(other)); }
 
-CodePoints CodePoints::in_either_case() const {
-    constexpr uint32_t kToLower = 'a' - 'A';
-    std::vector<Range> all = ranges_;
-    for (const Range r : common(of({{'A', 'Z'}})).ranges_) all.push_back({r.low + kToLower, r.high + kToLower});
-    for (const Range r : common(of({{'a', 'z'}})).ranges_) all.push_back({r.low - kToLower, r.high - kToLower});
-    return of(std::move(all));
-}
-
 bool CodePoints::contains(uint32_t c) const {
     const auto at = std::ranges::lower_bound(ranges_, c, {}, &Range::high);
     return at != ranges_.end() && at->low <= c;

@@ -22,7 +22,6 @@ class CodePoints {
     CodePoints inverted() const;
     CodePoints without(const CodePoints&) const;
     CodePoints common(const CodePoints&) const;
-    CodePoints in_either_case() const; // with the other case of ASCII's letters
     bool contains(uint32_t) const;
     bool empty() const { return ranges_.empty(); }
     std::span<const Range> ranges() const { return ranges_; } // sorted, disjoint, not adjacent

@@ -163,7 +163,7 @@ class EbnfParser {
     Result<ExprId> literal() {
         std::string out;
         while (text_.peek() != '"') {
-            if (text_.at_end() || text_.peek() == '\n') return refuse("a literal without its closing '\"'");
+            if (text_.at_end()) return refuse("a literal without its closing '\"'");
             PB_TRY(const uint32_t c, character());
             out += utf8(c);
         }
@@ -175,7 +175,7 @@ class EbnfParser {
         std::vector<CodePoints::Range> ranges;
         const bool inverted = text_.take(U'^');
         while (text_.peek() != ']') {
-            if (text_.at_end() || text_.peek() == '\n') return refuse("a '[' without its ']'");
+            if (text_.at_end()) return refuse("a '[' without its ']'");
             PB_TRY(const uint32_t low, character());
             uint32_t high = low;
             if (text_.peek() == '-' && text_.peek(1) != ']') {

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/refusals.hpp"
+#include "grammar/schema_values.hpp"
 
 namespace patchbay::grammar {
 namespace {
@@ -17,7 +18,7 @@ struct Decimal {
     bool is_zero() const { return whole == "0" && fraction.empty(); }
 };
 
-Result<Decimal> decimal_of(const Json& number) {
+Result<Decimal> decimal_of(const Json& number, long max_digits = kMaxDigits) {
     if (!number.is_number()) return invalid("is " + number.dump().substr(0, 40) + ", expected a number");
     const std::string text = number.dump();
     Decimal out;
@@ -39,8 +40,8 @@ Result<Decimal> decimal_of(const Json& number) {
         std::from_chars(from, text.data() + text.size(), given);
         exponent += given;
     }
-    if (exponent > kMaxDigits || exponent < -kMaxDigits)
-        return invalid("is " + text + ", which has more than " + std::to_string(kMaxDigits) + " digits");
+    if (exponent > max_digits || exponent < -max_digits)
+        return invalid("is " + text + ", which has more than " + std::to_string(max_digits) + " digits");
     if (exponent > 0) digits.append(static_cast<size_t>(exponent), '0');
     const auto places = static_cast<size_t>(std::max(0l, -exponent));
     if (digits.size() <= places) digits.insert(0, places + 1 - digits.size(), '0');
@@ -175,6 +176,22 @@ Result<ExprId> bounded(Rules& rules, const NumberBound& b, Work& work) {
         if (const std::string some = below(d, b.limit); !some.empty()) all.add(some);
     }
     return parse_regex(rules, all.text, plain_regex(), work);
+}
+
+bool is_within(const NumberBound& b, const Json& number) {
+    if (same_value(number, b.value)) return b.limit == Limit::kIncluded;
+    const bool minimum = b.side == NumberBound::Side::kMinimum;
+    const double x = number.get<double>(), bound = b.value.get<double>();
+    if (x != bound) return minimum ? x > bound : x < bound;
+    // Apart by less than doubles are: compared as whole numbers of 64 bits, or taken for outside.
+    return number.type() == b.value.type() && (minimum ? b.value < number : number < b.value);
+}
+
+std::string plain_decimal(const Json& number) {
+    constexpr long kMaxOfDoubles = 400; // digits on either side of the point
+    const auto d = decimal_of(number, kMaxOfDoubles);
+    if (!d) return {};
+    return (d->negative && !d->is_zero() ? "-" : "") + d->whole + (d->fraction.empty() ? "" : "." + d->fraction);
 }
 
 Result<ExprId> equal_to(Rules& rules, const Json& number, Work& work) {

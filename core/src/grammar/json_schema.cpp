@@ -25,7 +25,7 @@
 namespace patchbay::grammar {
 namespace {
 
-constexpr int kMaxSchemaDepth = 100; // of schemas in each other
+constexpr int kMaxSchemaDepth = 100; // of schemas in each other that are translated at the same time
 
 constexpr size_t kMaxAlternatives = 256; // of several anyOf together
 
@@ -88,6 +88,13 @@ class Translator {
         const RuleId root = rules_.declare("root");
         PB_TRY(const ExprId body, value({schema_.root()}));
         rules_.define(root, body);
+        while (!later_.empty()) {
+            const auto [rule, sources] = std::move(later_.back());
+            later_.pop_back();
+            PB_TRY(const FlatSchema flat, schema_.flat(sources));
+            PB_TRY(const Constraints c, Constraints::of(flat, work_));
+            PB_CHECK(define(rule, flat, c));
+        }
         if (!rules_.fault().empty()) return invalid(rules_.fault());
         return root;
     }
@@ -118,10 +125,19 @@ class Translator {
             PB_TRY(const ExprId out, single(flat.all, c));
             return scalars_[key] = out;
         }
-        if (++depth_ > kMaxSchemaDepth)
-            return invalid(c.path + ": schemas nest deeper than " + std::to_string(kMaxSchemaDepth));
         const RuleId rule = rules_.declare(c.path);
         rules_of_[key] = rule;
+        if (depth_ == kMaxSchemaDepth) {
+            PB_CHECK(work_.spend(500 * sources.size() + 20 * flat.cost)); // what keeping and flattening them takes
+            later_.emplace_back(rule, sources);
+        } else {
+            PB_CHECK(define(rule, flat, c));
+        }
+        return rules_.rule(rule);
+    }
+
+    Result<> define(RuleId rule, const FlatSchema& flat, const Constraints& c) {
+        depth_ += 1;
         ExprId body = 0;
         if (flat.choices.empty()) {
             PB_TRY(body, single(flat.all, c));
@@ -130,7 +146,7 @@ class Translator {
         }
         depth_ -= 1;
         rules_.define(rule, body);
-        return rules_.rule(rule);
+        return {};
     }
 
     Result<ExprId> alternatives(const FlatSchema& flat, const std::string& path) {
@@ -174,7 +190,7 @@ class Translator {
         PB_TRY(const FlatSchema flat, schema_.flat(sources));
         if (flat.impossible) return Dfa{};
         if (!flat.choices.empty()) {
-            if (++depth_ > kMaxSchemaDepth)
+            if (++names_depth_ > kMaxSchemaDepth)
                 return invalid(sources.front().path + ": schemas nest deeper than " + std::to_string(kMaxSchemaDepth));
             std::vector<ExprId> ways;
             PB_TRY(const std::vector<SchemaSources> all, combinations_.of(flat, sources.front().path, work_));
@@ -182,22 +198,28 @@ class Translator {
                 PB_TRY(Dfa way, valid_names(together));
                 if (!way.empty()) ways.push_back(rules_.automaton(std::move(way)));
             }
-            depth_ -= 1;
+            names_depth_ -= 1;
             return regular(rules_, rules_.choice(std::move(ways)), work_);
         }
         PB_TRY(const Constraints c, Constraints::of(flat, work_));
         const bool texts = flat.all.empty() || (c.types & kString);
         if (!texts) return Dfa{};
+        if (c.values) return listed_names(c);
         PB_TRY(const ExprId content, strings_.content(c));
-        PB_TRY(Dfa out, regular(rules_, content, work_));
-        if (!c.values) return out;
-        std::vector<ExprId> values;
+        return regular(rules_, content, work_);
+    }
+
+    Result<Dfa> listed_names(const Constraints& c) {
+        std::vector<ExprId> names;
         for (const Json* v : *c.values) {
-            const std::string spelled = v->is_string() ? JsonText::spelled(*v) : "\"\\\"";
-            values.push_back(rules_.bytes(spelled.substr(1, spelled.size() - 2)));
+            PB_CHECK(work_.spend(10 * c.excluded.size()));
+            if (!v->is_string() || c.excludes(*v)) continue;
+            PB_TRY(const bool valid, strings_.allows(c, *v));
+            const std::string spelled = JsonText::spelled(*v);
+            if (valid) names.push_back(rules_.bytes(spelled.substr(1, spelled.size() - 2)));
         }
-        PB_TRY(const Dfa listed, regular(rules_, rules_.choice(std::move(values)), work_));
-        return common(out, listed, work_);
+        if (names.empty()) return Dfa{};
+        return regular(rules_, rules_.choice(std::move(names)), work_);
     }
 
     Result<ExprId> array(const SchemaSources& all, const Constraints& c) {
@@ -223,7 +245,7 @@ class Translator {
     Result<std::vector<ExprId>> different_values(const SchemaSources& sources) {
         PB_TRY(const FlatSchema flat, schema_.flat(sources));
         std::vector<ExprId> out;
-        if (flat.all.empty() || !flat.choices.empty()) return out;
+        if (flat.impossible || flat.all.empty() || !flat.choices.empty()) return out;
         PB_TRY(Constraints c, Constraints::of(flat, work_));
         if (!c.values) return out;
         const std::vector<const Json*> all = *c.values;
@@ -249,7 +271,8 @@ class Translator {
     Combinations combinations_;
     std::map<Key, RuleId> rules_of_;
     std::map<Key, ExprId> scalars_;
-    int depth_ = 0;
+    std::vector<std::pair<RuleId, SchemaSources>> later_; // rules that are declared, and what defines them
+    int depth_ = 0, names_depth_ = 0;
 };
 
 }  // namespace

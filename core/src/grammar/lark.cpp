@@ -10,6 +10,7 @@
 #include "grammar/ebnf.hpp"
 #include "grammar/lark_text.hpp"
 #include "grammar/regex.hpp"
+#include "grammar/unicode_classes.hpp"
 
 namespace patchbay::grammar {
 namespace {
@@ -286,7 +287,10 @@ class LarkParser {
             return token(rules_.bytes(std::move(bytes)));
         }
         std::vector<ExprId> parts;
-        for (const char32_t c : first) parts.push_back(rules_.chars(CodePoints::of({{c, c}}).in_either_case()));
+        for (const char32_t c : first) {
+            PB_TRY(CodePoints set, in_either_case(CodePoints::of({{c, c}}), work_));
+            parts.push_back(rules_.chars(std::move(set)));
+        }
         return token(rules_.sequence(std::move(parts)));
     }
 

@@ -75,27 +75,12 @@ Result<uint32_t> Nfa::emit_chars(const CodePoints& set, uint32_t from) {
     return end;
 }
 
-// States that it makes, about.
-uint64_t Nfa::size_of(ExprId id) {
-    if (const auto at = sizes_.find(id); at != sizes_.end()) return at->second;
-    const Expr& e = rules_[id];
-    uint64_t size = 1;
-    if (e.kind == Expr::Kind::kBytes) size = e.bytes.size();
-    if (e.kind == Expr::Kind::kChars) size = e.chars.ranges().empty() || e.chars.ranges().back().high < 0x80 ? 1 : 12;
-    if (e.kind == Expr::Kind::kAutomaton) size = e.automaton->states.size();
-    for (const ExprId part : e.parts) size += size_of(part);
-    if (e.kind == Expr::Kind::kRepeat) size *= std::max<uint64_t>(e.max == kUnbounded ? e.min + 1 : e.max, 1);
-    size = std::min<uint64_t>(size, 1u << 30);
-    sizes_[id] = size;
-    return size;
-}
-
 Result<uint32_t> Nfa::emit_repeat(const Expr& e, uint32_t from) {
     ExprId body = e.parts[0];
     const uint64_t copies = e.max == kUnbounded ? uint64_t{e.min} + 1 : e.max;
     RuleId hoisted = 0;
     const bool hoists = hoist_ && copies > 1 && rules_[body].kind != Expr::Kind::kRule &&
-                        copies * size_of(body) > kLargest && size_of(body) > 1;
+                        copies * rules_[body].states > kLargest && rules_[body].states > 1;
     if (hoists) hoisted = hoist_(body);
     const auto once = [&](uint32_t at) -> Result<uint32_t> {
         if (!hoists) return emit(body, at);

@@ -47,7 +47,6 @@ class Nfa {
     Result<uint32_t> emit_repeat(const Expr&, uint32_t from);
     Result<uint32_t> emit_joined(const Expr&, uint32_t from);
     Result<uint32_t> emit_automaton(const Dfa&, uint32_t from);
-    uint64_t size_of(ExprId);
     Result<Set> closure(Set, Work&);
     RuleBody::State merged(const Set&) const;
     Result<bool> determinize(RuleBody&, size_t max_states, Work&); // false: there are more
@@ -58,7 +57,6 @@ class Nfa {
     Work& work_;
     std::vector<State> states_;
     uint32_t end_ = 0;
-    std::map<ExprId, uint64_t> sizes_;
     std::vector<uint32_t> visited_; // by state: the last closure that contained it
     uint32_t visit_ = 0;
 };

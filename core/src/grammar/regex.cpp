@@ -138,18 +138,25 @@ class RegexParser {
             case '.': return spelled(dialect_.dot);
             case '\\': {
                 PB_TRY(const Escape e, escape());
-                return spelled(listed(e.set));
+                PB_TRY(const CodePoints set, listed(e));
+                return spelled(set);
             }
             case '*':
             case '+':
             case '?':
             case '{': return refuse("a quantifier with nothing in front of it");
-            default: return spelled(listed(CodePoints::of({{c, c}})));
+            default: {
+                PB_TRY(const CodePoints set, listed(CodePoints::of({{c, c}})));
+                return spelled(set);
+            }
         }
     }
 
     // What a pattern stands for that lists these: a class is inverted after this.
-    CodePoints listed(const CodePoints& set) const { return dialect_.either_case ? set.in_either_case() : set; }
+    Result<CodePoints> listed(CodePoints set) {
+        if (!dialect_.either_case) return set;
+        return in_either_case(set, work_);
+    }
 
     Result<ExprId> group(uint32_t depth) {
         if (text_.take(U'?')) {
@@ -177,6 +184,10 @@ class RegexParser {
         bool one;                // character
         bool by_property = false; // of Unicode: nothing is known of characters that it has not assigned
     };
+    Result<CodePoints> listed(const Escape& e) { // \w and the like are as they are: \W has no letter
+        if (!e.one && !e.by_property) return e.set;
+        return listed(e.set);
+    }
 
     Result<Escape> escape() {
         if (text_.at_end()) return refuse("a '\\' with nothing after it");
@@ -216,6 +227,7 @@ class RegexParser {
                     }
                 } else {
                     value = text_.hex(c == 'x' ? 2 : 4);
+                    if (c == 'u' && value) value = with_low_surrogate(*value);
                 }
                 if (!value || !is_character(*value)) return refuse("an escape that is no character");
                 return one(*value);
@@ -226,6 +238,16 @@ class RegexParser {
         if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
             return refuse(unsupported("'\\" + utf8(c) + "' is not supported"));
         return one(c);
+    }
+
+    // After \uHHHH: the character of a pair, where it is the first surrogate of one.
+    uint32_t with_low_surrogate(uint32_t high) {
+        const size_t from = text_.position();
+        if (high < 0xD800 || high > 0xDBFF || !text_.take(U"\\u")) return high;
+        const auto low = text_.hex(4);
+        if (low && *low >= 0xDC00 && *low <= 0xDFFF) return 0x10000 + ((high - 0xD800) << 10) + (*low - 0xDC00);
+        text_.go_to(from);
+        return high;
     }
 
     Result<Escape> property(bool inverted) { // after \p or \P
@@ -241,7 +263,9 @@ class RegexParser {
         const auto known = unicode_class(name);
         if (!known) return refuse(known.failure());
         const CodePoints& set = **known;
-        return Escape{inverted ? assigned_characters().without(listed(set)) : set, false, true};
+        if (!inverted) return Escape{set, false, true};
+        PB_TRY(const CodePoints excluded, listed(set));
+        return Escape{assigned_characters().without(excluded), false, true};
     }
 
     Result<CodePoints> bracket() {
@@ -269,12 +293,13 @@ class RegexParser {
                 ranges.push_back(low.set.ranges()[0]);
             } else {
                 PB_CHECK(work_.spend(set.ranges().size() + low.set.ranges().size()));
-                set.add(low.set);
+                PB_TRY(const CodePoints in_class, listed(low));
+                set.add(in_class);
             }
         }
         text_.next();
-        set.add(CodePoints::of(std::move(ranges)));
-        set = listed(set);
+        PB_TRY(const CodePoints characters, listed(CodePoints::of(std::move(ranges))));
+        set.add(characters);
         if (inverted && by_property) return assigned_characters().without(set);
         return inverted ? set.inverted() : set.common(CodePoints::all());
     }

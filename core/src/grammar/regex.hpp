@@ -12,7 +12,7 @@ struct RegexDialect {
     CodePoints dot, space;                                  // what . and \s stand for
     enum class Match { kWhole, kAnywhere } match;           // the whole text, or a part; ^ and $ are its ends
     std::function<ExprId(Rules&, const CodePoints&)> spell; // one character of the set
-    bool either_case = false;                               // a letter of ASCII stands for both of its cases
+    bool either_case = false;                               // a letter stands for all of its cases
 };
 RegexDialect plain_regex(); // the whole text; . is all but a line feed, \s ASCII's white space
 

@@ -1,5 +1,7 @@
 #include "grammar/rules.hpp"
 
+#include <algorithm>
+
 namespace patchbay::grammar {
 namespace {
 
@@ -25,8 +27,19 @@ ExprId Rules::add(Expr e) {
         fault_ = "the grammar's parts take more than " + std::to_string(kMaxBytes >> 20) + " MiB";
         return 0;
     }
+    e.states = states_of(e);
     exprs_.push_back(std::move(e));
     return static_cast<ExprId>(exprs_.size() - 1);
+}
+
+uint32_t Rules::states_of(const Expr& e) const {
+    uint64_t out = 1;
+    if (e.kind == Expr::Kind::kBytes) out = e.bytes.size();
+    if (e.kind == Expr::Kind::kChars) out = e.chars.ranges().empty() || e.chars.ranges().back().high < 0x80 ? 1 : 12;
+    if (e.kind == Expr::Kind::kAutomaton) out = e.automaton->states.size();
+    for (const ExprId part : e.parts) out += exprs_[part].states;
+    if (e.kind == Expr::Kind::kRepeat) out *= std::max<uint64_t>(e.max == kUnbounded ? e.min + 1 : e.max, 1);
+    return static_cast<uint32_t>(std::min<uint64_t>(out, 1u << 30));
 }
 
 ExprId Rules::bytes(std::string text) { return add({.kind = Expr::Kind::kBytes, .bytes = std::move(text)}); }

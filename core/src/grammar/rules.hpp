@@ -38,6 +38,7 @@ struct Expr {
     std::vector<JoinedPart::Needed> needed{}; // of parts[1] and on
     uint32_t min = 0, max = 0;
     RuleId rule = 0;
+    uint32_t states = 0; // that the compiler makes of it by copies of its parts, about; Rules sets it
     std::shared_ptr<const Dfa> automaton{};
 };
 
@@ -77,6 +78,7 @@ class Rules {
         ExprId body = kUndefined;
     };
     ExprId add(Expr);
+    uint32_t states_of(const Expr&) const;
     std::vector<Expr> exprs_;
     std::vector<Rule> rules_;
     uint64_t bytes_ = 0;

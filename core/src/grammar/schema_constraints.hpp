@@ -31,7 +31,6 @@ struct Constraints {
     static Result<Constraints> of(const FlatSchema&, Work&);
     bool excludes(const Json& value) const;
     bool restricts_numbers() const { return !bounds.empty() || !multiples.empty() || !not_multiples.empty(); }
-    bool restricts_strings() const { return length.min > 0 || length.max != kUnbounded || !texts.empty(); }
 };
 
 // The value of a keyword that is a count.

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/refusals.hpp"
-#include "grammar/automaton.hpp"
 #include "grammar/schema_instance.hpp"
 
 namespace patchbay::grammar {
@@ -45,30 +44,18 @@ Result<bool> valid_by(const ListedValues& to, const SchemaSources& all, const Js
 }  // namespace
 
 Result<ExprId> listed_values_of(const ListedValues& to, const SchemaSources& all, const Constraints& c) {
-    std::optional<Dfa> numbers, strings;
     std::vector<ExprId> ways;
     for (const Json* value : *c.values) {
         const Json& v = *value;
-        const std::string text = v.is_structured() ? "" : JsonText::spelled(v);
         if (v.is_number()) {
             const bool whole = v.is_number_integer() || std::trunc(v.get<double>()) == v.get<double>();
             if (!(c.types & (whole ? kInteger : kFraction))) continue;
-            if (c.restricts_numbers()) {
-                if (!numbers) {
-                    PB_TRY(const ExprId e, to.numbers.under(c));
-                    PB_TRY(numbers, regular(to.rules, e, to.work));
-                }
-                if (!numbers->matches(text)) continue;
-            }
+            PB_TRY(const bool valid, to.numbers.allows(c, v));
+            if (!valid) continue;
         } else if (v.is_string()) {
             if (!(c.types & kString)) continue;
-            if (c.restricts_strings()) {
-                if (!strings) {
-                    PB_TRY(const ExprId e, to.strings.under(c));
-                    PB_TRY(strings, regular(to.rules, e, to.work));
-                }
-                if (!strings->matches(text)) continue;
-            }
+            PB_TRY(const bool valid, to.strings.allows(c, v));
+            if (!valid) continue;
         } else if (v.is_structured()) {
             if (!(c.types & (v.is_array() ? kArray : kObject))) continue;
             PB_TRY(const bool valid, valid_by(to, all, v));

@@ -1,8 +1,11 @@
 #include "grammar/schema_numbers.hpp"
 
+#include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/refusals.hpp"
 #include "grammar/json_numbers.hpp"
 #include "grammar/regular_sets.hpp"
 
@@ -29,21 +32,37 @@ Result<ExprId> SchemaNumbers::under(const Constraints& c) {
         parts.push_back(*e);
     }
     for (const Json& m : c.multiples) {
-        const auto [known, fresh] = steps_.try_emplace(m.dump());
-        if (fresh) {
-            const auto e = multiple_of(rules_, m, work_);
-            if (!e) return prefixed(c.path + "/multipleOf", e.failure());
-            known->second = *e;
-        }
-        parts.push_back(known->second);
+        PB_TRY(const ExprId e, multiples(m, c.path + "/multipleOf"));
+        parts.push_back(e);
     }
     for (const Json& m : c.not_multiples) { // of whole numbers
-        const auto e = multiple_of(rules_, m, work_);
-        if (!e) return prefixed(c.path + "/not/multipleOf", e.failure());
-        unequal.push_back(*e);
+        PB_TRY(const ExprId e, multiples(m, c.path + "/not/multipleOf"));
+        unequal.push_back(e);
     }
     PB_TRY(const ExprId all, common_to(rules_, parts, work_));
     return without_any(rules_, all, std::move(unequal), work_);
+}
+
+Result<bool> SchemaNumbers::allows(const Constraints& c, const Json& listed) {
+    if (!std::ranges::all_of(c.bounds, [&](const NumberBound& b) { return is_within(b, listed); })) return false;
+    const std::string text = plain_decimal(listed);
+    for (const auto& [steps, path, wanted] : {std::tuple{&c.multiples, "/multipleOf", true},
+                                              std::tuple{&c.not_multiples, "/not/multipleOf", false}})
+        for (const Json& step : *steps) {
+            PB_TRY(const ExprId e, multiples(step, c.path + path));
+            PB_CHECK(work_.spend(text.size()));
+            if (rules_[e].automaton->matches(text) != wanted) return false;
+        }
+    return true;
+}
+
+Result<ExprId> SchemaNumbers::multiples(const Json& step, const std::string& path) {
+    const std::string key = step.dump();
+    if (const auto known = steps_.find(key); known != steps_.end()) return known->second;
+    const auto e = multiple_of(rules_, step, work_);
+    if (!e) return prefixed(path, e.failure());
+    if (!rules_.fault().empty()) return invalid(rules_.fault());
+    return steps_[key] = *e;
 }
 
 }  // namespace patchbay::grammar

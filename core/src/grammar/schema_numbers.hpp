@@ -14,8 +14,11 @@ class SchemaNumbers {
     SchemaNumbers(Rules& rules, JsonText& text, Work& work) : rules_(rules), text_(text), work_(work) {}
 
     Result<ExprId> under(const Constraints&);
+    Result<bool> allows(const Constraints&, const Json& listed); // by its value, however it is written
 
   private:
+    Result<ExprId> multiples(const Json& step, const std::string& path);
+
     Rules& rules_;
     JsonText& text_;
     Work& work_;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/utf8.hpp"
 #include "grammar/automaton.hpp"
 #include "grammar/regex.hpp"
 #include "grammar/regular_sets.hpp"
@@ -52,7 +53,21 @@ Result<ExprId> SchemaStrings::content(const Constraints& c) {
     return without_any(rules_, all, std::move(excluded), work_);
 }
 
-Result<Dfa> SchemaStrings::matching(const std::string& pattern, const std::string& path) {
+Result<bool> SchemaStrings::allows(const Constraints& c, const Json& listed) {
+    const auto& text = listed.get_ref<const std::string&>();
+    const size_t length = count_characters(text);
+    if (length < c.length.min || length > c.length.max) return false;
+    const std::string spelled = JsonText::spelled(listed);
+    for (const Constraints::Text& t : c.texts) {
+        if (t.match == RegexDialect::Match::kWhole) continue; // a format's
+        PB_TRY(const Dfa* const pattern, automaton(t.regex, t.path));
+        PB_CHECK(work_.spend(spelled.size()));
+        if (pattern->matches(spelled.substr(1, spelled.size() - 2)) == t.negated) return false;
+    }
+    return true;
+}
+
+Result<const Dfa*> SchemaStrings::automaton(const std::string& pattern, const std::string& path) {
     const auto [at, fresh] = patterns_.try_emplace(pattern);
     if (fresh) {
         const auto e = parsed(pattern, RegexDialect::Match::kAnywhere, path);
@@ -62,8 +77,13 @@ Result<Dfa> SchemaStrings::matching(const std::string& pattern, const std::strin
         }
         PB_TRY(at->second, regular(rules_, *e, work_));
     }
-    PB_CHECK(work_.spend(at->second.states.size()));
-    return at->second;
+    return &at->second;
+}
+
+Result<Dfa> SchemaStrings::matching(const std::string& pattern, const std::string& path) {
+    PB_TRY(const Dfa* const out, automaton(pattern, path));
+    PB_CHECK(work_.spend(out->states.size()));
+    return *out;
 }
 
 }  // namespace patchbay::grammar

@@ -17,11 +17,15 @@ class SchemaStrings {
 
     Result<ExprId> under(const Constraints&);
     Result<ExprId> content(const Constraints&); // without quotes; one spelling for each text
+    // Whether a text that a schema lists may stand there. A `format` does not count: what is generated of it is a part
+    // of what is valid.
+    Result<bool> allows(const Constraints&, const Json& listed);
     // The texts in which a pattern matches, as they stand in a string.
     Result<Dfa> matching(const std::string& pattern, const std::string& path);
 
   private:
     Result<ExprId> parsed(const std::string& pattern, RegexDialect::Match, const std::string& path);
+    Result<const Dfa*> automaton(const std::string& pattern, const std::string& path);
 
     Rules& rules_;
     JsonText& text_;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/exact_numbers.hpp"
 #include "base/ordered_json.hpp"
 #include "base/refusals.hpp"
 #include "grammar/automaton.hpp"
@@ -327,6 +328,7 @@ Result<RuleId> parse_structural_tag(Rules& rules, std::string_view text, Whitesp
                        std::to_string(kMaxBytes));
     auto read = parse_ordered_json(text, {.members = kMaxSchemaMembers});
     if (!read) return fail(read.code(), "structural_tag: it " + read.error());
+    if (const auto exact = check_exact_numbers(text); !exact) return prefixed("structural_tag", exact.failure());
     return Translator(rules, whitespace, work).translate(*read);
 }
 

@@ -3,6 +3,7 @@
 #include <unicode/uniset.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -35,7 +36,46 @@ std::string loose(std::string_view name) { // names that ICU reads alike
     return out;
 }
 
+struct Cases {
+    CodePoints all;                                // that have another case
+    std::map<uint32_t, std::vector<uint32_t>> same; // by one of them
+};
+
+Cases made_cases() {
+    constexpr uint32_t kTurkicI[] = {'I', 'i', 0x130, 0x131}; // which Unicode folds in Turkic languages only
+    Cases out;
+    UErrorCode error = U_ZERO_ERROR;
+    const icu::UnicodeSet cased(u"[:Changes_When_Casemapped:]", error);
+    std::vector<CodePoints::Range> all;
+    for (int32_t i = 0; U_SUCCESS(error) && i < cased.size(); ++i) {
+        const UChar32 c = cased.charAt(i);
+        icu::UnicodeSet same(c, c);
+        same.closeOver(USET_CASE_INSENSITIVE);
+        std::vector<uint32_t>& known = out.same[static_cast<uint32_t>(c)];
+        for (int32_t r = 0; r < same.getRangeCount(); ++r)
+            for (UChar32 each = same.getRangeStart(r); each <= same.getRangeEnd(r); ++each)
+                known.push_back(static_cast<uint32_t>(each));
+        all.push_back({static_cast<uint32_t>(c), static_cast<uint32_t>(c)});
+    }
+    for (const uint32_t c : kTurkicI) out.same[c].assign(std::begin(kTurkicI), std::end(kTurkicI));
+    out.all = CodePoints::of(std::move(all));
+    return out;
+}
+
 }  // namespace
+
+Result<CodePoints> in_either_case(const CodePoints& set, Work& work) {
+    static const Cases cases = made_cases();
+    std::vector<CodePoints::Range> out(set.ranges().begin(), set.ranges().end());
+    const CodePoints cased = set.common(cases.all);
+    PB_CHECK(work.spend(out.size() + cases.all.ranges().size() / 16));
+    for (const auto [low, high] : cased.ranges()) {
+        PB_CHECK(work.spend(high - low + 1));
+        for (uint32_t c = low; c <= high; ++c)
+            for (const uint32_t same : cases.same.at(c)) out.push_back({same, same});
+    }
+    return CodePoints::of(std::move(out));
+}
 
 Result<std::shared_ptr<const CodePoints>> unicode_class(std::string_view name) {
     static std::mutex mutex;

@@ -5,6 +5,7 @@
 
 #include "base/result.hpp"
 #include "grammar/code_points.hpp"
+#include "grammar/dfa.hpp"
 
 namespace patchbay::grammar {
 
@@ -15,5 +16,8 @@ Result<std::shared_ptr<const CodePoints>> unicode_class(std::string_view name);
 
 // Those that this version of Unicode has assigned: of others no property is known.
 const CodePoints& assigned_characters();
+
+// With all that are the same but for their case, as Python's re.IGNORECASE has it: 's', 'S' and U+017F.
+Result<CodePoints> in_either_case(const CodePoints&, Work&);
 
 }  // namespace patchbay::grammar

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/exact_numbers.hpp"
 #include "serve/error_reply.hpp"
 #include "serve/generation.hpp"
 
@@ -17,6 +18,14 @@ namespace {
 
 using Read = ReadRequest (*)(const Json&, const ServedModel&);
 using ExchangePtr = std::shared_ptr<Exchange>;
+
+// Numbers of a body are read as doubles, which those of a schema in it have to be.
+std::optional<Refusal> rounded_in_form(const std::string& body) {
+    const Result<> exact =
+        check_exact_numbers(body, {"response_format", "structured_outputs", "guided_json", "guided_structural_tag"});
+    if (exact) return std::nullopt;
+    return Refusal{exact.failure(), exact.error().substr(0, exact.error().find(':'))};
+}
 
 class TextRequests { // of all routes
   public:
@@ -95,6 +104,8 @@ std::optional<GenerationRequest> TextRequests::read_body(const Arrived& a) {
         return std::nullopt;
     }
     ReadRequest got = a.read(*body, a.entered.serving->model);
+    if (!got.refusal && got.request.sampling.structured_outputs)
+        got.refusal = rounded_in_form(a.exchange->request().body);
     c_.metrics.on_tokenized(RealClock().now_ns() - begin);
     if (!got.refusal) return std::move(got.request);
     c_.routes.refuse(a.exchange, got.refusal->failure, got.refusal->param);

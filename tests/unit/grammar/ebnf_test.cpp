@@ -48,6 +48,12 @@ TEST(Ebnf, ReadsRecursionOnTheLeftOfARule) {
     for (const char* text : {"", "+", "1+", "(1", "1**2"}) EXPECT_FALSE(accepts(g, text)) << text;
 }
 
+TEST(Ebnf, ReadsLineFeedsInLiteralsAndClasses) {
+    const auto g = compiled(ebnf("root ::= \"a\n\" [b\n]"));
+    for (const char* text : {"a\nb", "a\n\n"}) EXPECT_TRUE(accepts(g, text)) << text;
+    for (const char* text : {"ab", "a\n", "a\\nb"}) EXPECT_FALSE(accepts(g, text)) << text;
+}
+
 TEST(Ebnf, RefusesWithTheReason) {
     const std::vector<std::pair<std::string, std::string>> refused = {
         {"start ::= \"a\"", "no rule is named 'root'"},
@@ -55,6 +61,7 @@ TEST(Ebnf, RefusesWithTheReason) {
         {"root ::= \"a\"\nroot ::= \"b\"", "defined a second time at line 2, column 9"},
         {"root = \"a\"", "expected '::=' after 'root'"},
         {"root ::= \"a", "without its closing"},
+        {"root ::= \"a\nb ::= [a]", "without its closing"},
         {"root ::= [a", "without its ']'"},
         {"root ::= (\"a\"", "without its ')'"},
         {"root ::= \"a\")", "')' without"},
@@ -90,8 +97,21 @@ void compile_and_match(const std::string& text) { // until it is refused: as too
     }
 }
 
+// A letter in as many groups with as many quantifiers as are allowed.
+std::string tower(char letter, std::string_view quantifier) {
+    std::string out = {'"', letter, '"'};
+    for (int group = 0; group < 100; ++group) {
+        out = "(" + out;
+        for (size_t n = 0; n < 100; n += quantifier == "*?" ? 2 : 1) out += quantifier;
+        out += ")";
+    }
+    return out;
+}
+
 // Each of them would take exponential time, or for ever, by the obvious way.
 TEST(Ebnf, EndsAmbiguousAndLargeGrammarsOneWayOrTheOther) {
+    std::string towers;
+    for (const char letter : std::string("abcdef")) towers += tower(letter, "{2}") + " ";
     const std::vector<std::string> hard = {
         R"(root ::= root root | "a")",
         R"(root ::= ("a"*)* "b")",
@@ -103,19 +123,21 @@ z ::= "a"? "b"?)",
         R"(root ::= ([a-z]* "a" [a-z]{30})+)",
         "root ::= (((\"a\"{1000}){1000}){1000}){1000} \"b\"",
         "root ::= [a-z]* (\"a\" | \"b\" [a-z]{500})* [a-z]{20000}",
+        "root ::= " + towers + "\"b\"",
     };
     for (const std::string& text : hard) EXPECT_TRUE(ends([text] { compile_and_match(text); })) << text;
 }
 
 // Of threads that serve requests the stack is 8 MiB in a release build, and no more in a slower one.
 TEST(Ebnf, ChainsOfQuantifiersTakeNoDeepStack) {
+    for (const char* quantifier : {"{2}", "{1,2}"}) {
+        const std::string text = "root ::= " + tower('a', quantifier) + " \"b\"";
+        bool done = false;
+        with_stack(size_t{1} << 20, [&] { done = bool(compile(ebnf(text))); });
+        EXPECT_TRUE(done) << quantifier;
+    }
     for (const char* quantifier : {"?", "*", "+", "{1}", "{0,1}", "*?"}) {
-        std::string text = "\"a\"";
-        for (int group = 0; group < 100; ++group) {
-            text = "(" + text;
-            for (size_t n = 0; n < 100; n += std::string_view(quantifier).starts_with("*?") ? 2 : 1) text += quantifier;
-            text += ")";
-        }
+        const std::string text = tower('a', quantifier);
         bool done = false;
         with_stack(size_t{2} << 20, [&] { done = bool(compile(ebnf("root ::= " + text + " \"b\""))); });
         EXPECT_TRUE(done) << quantifier;

@@ -116,6 +116,64 @@ TEST(JsonSchema, HoldsOnWhenALargeOneIsTooMuch) {
     EXPECT_NE(refusal(json(R"x({"type": "string", "pattern": "^(a|b)*a(a|b){60}$", "maxLength": 5000})x")), "");
 }
 
+TEST(JsonSchema, JudgesListedStringsByTheKeywordsAndNotByWhatIsGenerated) {
+    const std::string longer(500, 'a');
+    const std::vector<std::tuple<std::string, std::string, bool>> cases = {
+        {R"({"format":"uri-reference","enum":["/a","/b"]})", R"("/b")", true},
+        {R"({"type":"string","format":"uri","const":"urn:x:y"})", R"("urn:x:y")", true},
+        {R"({"pattern":"^a","maxLength":600,"enum":["b",")" + longer + "\"]}", '"' + longer + '"', true},
+        {R"({"pattern":"^a","maxLength":499,"enum":["ab",")" + longer + "\"]}", '"' + longer + '"', false},
+        {R"({"pattern":"^a","enum":["b","a"]})", R"("b")", false},
+        {R"({"not":{"pattern":"^a"},"enum":["b","a"]})", R"("a")", false},
+        {R"({"not":{"pattern":"^a"},"enum":["b","a"]})", R"("b")", true},
+        {R"({"minLength":2,"maxLength":3,"enum":["é","éé","éééé"]})", R"("é")", false},
+        {R"({"minLength":2,"maxLength":3,"enum":["é","éé","éééé"]})", R"("éé")", true},
+        {R"({"minLength":2,"maxLength":3,"enum":["é","éé","éééé"]})", R"("éééé")", false},
+        {R"({"propertyNames":{"format":"uri","enum":["/a"]},"additionalProperties":{}})", R"({"/a":1})", true},
+        {R"({"propertyNames":{"enum":["a","b"],"not":{"const":"a"}},"additionalProperties":{}})", R"({"a":1})", false}};
+    for (const auto& [schema, text, valid] : cases)
+        EXPECT_EQ(accepts(json(schema), text), valid) << schema.substr(0, 100) << ": " << text.substr(0, 60);
+}
+
+TEST(JsonSchema, JudgesListedNumbersByTheirValues) {
+    const std::vector<std::tuple<std::string, std::string, bool>> cases = {
+        {R"({"enum":[1.0,2.0],"minimum":0})", "2.0", true},
+        {R"({"enum":[1.0,2.0],"minimum":1.5})", "1.0", false},
+        {R"({"const":4.0,"multipleOf":2})", "4.0", true},
+        {R"({"enum":[3.0,4],"multipleOf":2})", "3.0", false},
+        {R"({"enum":[0.75,0.7],"multipleOf":0.25})", "0.75", true},
+        {R"({"enum":[0.75,0.7],"multipleOf":0.25})", "0.7", false},
+        {R"({"enum":[1,1e21],"minimum":0})", "1e+21", true},
+        {R"({"enum":[1,1e21],"multipleOf":7})", "1e+21", false},
+        {R"({"enum":[1,2e50],"maximum":1e60})", "2e+50", true},
+        {R"({"enum":[-0.0,5],"multipleOf":2})", "-0.0", true},
+        {R"({"enum":[1,2],"exclusiveMinimum":1.0})", "1", false},
+        {R"({"enum":[0.123456789],"not":{"type":"integer"},"maximum":1})", "0.123456789", true},
+        {R"({"enum":[9007199254740992,9007199254740993],"minimum":9007199254740993})", "9007199254740993", true},
+        {R"({"enum":[9007199254740992,9007199254740993],"minimum":9007199254740993})", "9007199254740992", false},
+        {R"({"enum":[3,4.0],"not":{"multipleOf":2}})", "3", true},
+        {R"({"enum":[3,4.0],"not":{"multipleOf":2}})", "4.0", false}};
+    for (const auto& [schema, text, valid] : cases)
+        EXPECT_EQ(accepts(json(schema), text), valid) << schema << ": " << text;
+}
+
+TEST(JsonSchema, FollowsChainsOfAnyNumberOfDefinitions) {
+    std::string text = R"({"$ref":"#/$defs/0","$defs":{)";
+    for (int i = 0; i < 400; ++i)
+        text += '"' + std::to_string(i) + R"(":{"type":"array","minItems":1,"maxItems":1,"items":{"$ref":"#/$defs/)" +
+                std::to_string(i + 1) + "\"}},";
+    const auto chain = compiled(json(text + R"("400":{"const":7}}})"));
+    EXPECT_TRUE(accepts(chain, std::string(400, '[') + "7" + std::string(400, ']')));
+    EXPECT_FALSE(accepts(chain, std::string(400, '[') + "8"));
+    EXPECT_FALSE(accepts(chain, std::string(399, '[') + "7"));
+}
+
+TEST(JsonSchema, AListOfDifferentItemsIsEmptyWhereNoneIsPossible) {
+    const auto none = compiled(json(R"({"type":"array","uniqueItems":true,"items":{"enum":["a","b"],"not":{}}})"));
+    EXPECT_TRUE(accepts(none, "[]"));
+    EXPECT_FALSE(accepts(none, R"(["a"])"));
+}
+
 // Expressions that a schema makes, counted by the number that the next one gets.
 ExprId expressions_of(const std::string& schema) {
     Rules rules;

@@ -32,6 +32,19 @@ TEST(Lark, APatternOfEitherCaseForbidsWhatAnInvertedClassLists) {
         EXPECT_EQ(accepts(ebnf("start: /" + pattern + "/i"), text), matches) << pattern << ": " << text;
 }
 
+// Beyond ASCII, too; what \w and \W stand for does not change.
+TEST(Lark, EitherCaseIsUnicodes) {
+    const std::vector<std::tuple<std::string, std::string, bool>> cases = {
+        {"\"straße\"i", "STRAẞE", true}, {"\"straße\"i", "STRASSE", false}, {"\"é\"i", "É", true},
+        {"\"λ\"i", "Λ", true},           {"\"σ\"i", "ς", true},            {"\"k\"i", "\u212A", true},
+        {"\"i\"i", "\u0131", true},      {"\"é\"", "É", false},            {"/é+/i", "éÉ", true},
+        {"/[à-ý]/i", "É", true},         {"/[^é]/i", "É", false},           {"/[^s]/i", "\u017F", false},
+        {"/[^é]/i", "e", true},          {"/\\W/i", "s", false},            {"/[\\W]/i", "k", false},
+        {"/[^\\W]/i", "s", true},        {"/\\w/i", "s", true}};
+    for (const auto& [pattern, text, matches] : cases)
+        EXPECT_EQ(accepts(ebnf("start: " + pattern), text), matches) << pattern << ": " << text;
+}
+
 TEST(Lark, IsDistinguishedFromGbnfByItsFirstRule) {
     for (const char* text :
          {"start: \"a\"", "  // c\n# c\n?start : a", "%import common.WS\nstart: WS", "a.2: b", "A:b"})

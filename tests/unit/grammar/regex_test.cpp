@@ -164,6 +164,13 @@ TEST(Regexes, ReadPropertiesOfUnicodeAndControlCharacters) {
     EXPECT_TRUE(accepts(regex(R"(\ca\cZ)"), "\x01\x1A"));
 }
 
+TEST(Regexes, ReadSurrogatePairsAsOneCharacter) {
+    for (const char* pattern : {R"(\uD83D\uDE00)", R"([\ud83d\ude00])", R"([\uD83D\uDDFF-\uD83D\uDE01])"})
+        EXPECT_TRUE(accepts(regex(pattern), "\xF0\x9F\x98\x80")) << pattern; // U+1F600
+    for (const char* pattern : {R"(\uD83D\u0041)", R"(\uD83DA)", R"(\uDE00\uD83D)", R"(\uD83D\uD83D)", R"(\uD83D\uD)"})
+        EXPECT_NE(refusal(regex(pattern)).find("no character"), std::string::npos) << pattern;
+}
+
 TEST(Regexes, ArePaidForByTheirCharactersAndTheRangesOfTheirClasses) {
     const auto fits = [](const std::string& pattern, uint64_t steps) {
         Rules rules;

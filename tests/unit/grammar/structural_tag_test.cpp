@@ -113,6 +113,8 @@ TEST(StructuralTag, NamesThePlaceOfAFault) {
         {format(R"({"type": "tag", "begin": "a", "end": "b"})"), "format: expected 'content'"},
         {format(R"({"type": "any_text", "excludes": ["a"]})"), "'excludes' is not supported"},
         {tag("{"), "structural_tag: it is not JSON: "},
+        {format(R"({"type": "json_schema", "json_schema": {"const": 18446744073709551617}})"),
+         "structural_tag: 'const': 18446744073709551617 has more digits than are kept"},
         {tag(wide + "}"), "structural_tag: it has an object of more than 2000 members"},
     };
     for (const auto& [asked, why] : refused) {
