@@ -32,7 +32,7 @@ Pipeline::Pipeline(const PipelineInputs& in, std::unique_ptr<kv::KvCache> kv_cac
             sampling.pooling, output.lifecycle, swaps.all, summary},
            in.sync_reason),
       kv_events(*cache.kv, common.clock),
-      files(loop.observers(), {sequences.all, cache.kv->pool(), scheduling.scheduler}) {
+      files(loop.observers(), kv_events, {sequences.all, cache.kv->pool(), scheduling.scheduler}) {
     sampling.sampler.connect(common.executor, drafts.verification);
     if (execution::DraftPasses* const drafting = common.executor.drafts())
         in.draft_model->start({*drafting, *cache.kv, sampling.sampler.slot(), in.eos, common.clock, sampling.rows,

@@ -27,7 +27,6 @@
 #include "engine/engine.hpp"
 #include "engine/metrics/engine_metrics.hpp"
 #include "engine/simulation.hpp"
-#include "engine/trace/kv_event_file.hpp"
 #include "engine/trace/step_files.hpp"
 #include "metrics/server.hpp"
 #include "parallel/world.hpp"
@@ -47,7 +46,7 @@ struct GenerateOptions {
     std::function<std::vector<PromptKind>()> order; // in which the three were given; once the command line was read
     std::vector<int32_t> priorities;
     std::vector<uint32_t> deadlines_ms;
-    std::string kv_events_file, cache_salt;
+    std::string cache_salt;
     engine::StepFilePaths files;
     SamplingFlags flags;
     OutputFormat format = OutputFormat::kText;
@@ -207,8 +206,6 @@ void check_usage(const GenerateOptions& o) {
     if (!o.deadlines_ms.empty() && o.deadlines_ms.size() != prompts)
         throw CLI::ValidationError("--deadline-ms", "given " + std::to_string(o.deadlines_ms.size()) + " times for " +
                                                         std::to_string(prompts) + " prompts");
-    if (!o.kv_events_file.empty() && (o.kv_events_file == o.files.trace || o.kv_events_file == o.files.decisions))
-        throw CLI::ValidationError("--kv-events", "'" + o.kv_events_file + "' is the file of another flag too");
     check(o.admin);
 }
 
@@ -264,14 +261,6 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
         std::cerr << "metrics: http://127.0.0.1:" << server->port() << "/metrics\n";
     }
 
-    std::unique_ptr<engine::KvEventFile> kv_events;
-    if (!o.kv_events_file.empty()) {
-        PB_TRY(kv_events, engine::KvEventFile::create(o.kv_events_file, engine->facts().kv.block_size));
-        engine->on_kv_events([&kv_events](std::span<const kv::CacheEvent> events, uint64_t now_ns) {
-            kv_events->write(events, now_ns);
-        });
-    }
-
     PB_CHECK(engine->files().write(o.files));
     PB_TRY(const auto control,
            start_control(o.admin, o.engine.plugin_dirs, loaded.config, "generate", [] {}, *engine, all));
@@ -322,7 +311,6 @@ Result<> generate(const GenerateOptions& o, std::vector<Prompt> prompts, engine:
         if (o.stats) steps.push_back(report);
     };
     PB_CHECK(service::run_to_end(*engine, {between_steps, note}));
-    if (kv_events) PB_CHECK(kv_events->close());
     PB_CHECK(engine->files().close());
     if (failed) return *failed;
     if (o.stats && !steps.empty()) print_stats(steps, engine->facts());
@@ -381,8 +369,6 @@ void add_generate_command(Commands& commands) {
         ->transform(within<uint32_t>(1));
     add_sampling_flags(*app, std::shared_ptr<SamplingFlags>(o, &o->flags));
     app->add_option("--cache-salt", o->cache_salt, "prompts share cached KV blocks only with those of the same salt");
-    app->add_option("--kv-events", o->kv_events_file,
-                    "write what enters and leaves the prefix cache to this file, as lines of JSON");
     add_step_file_flags(*app, std::shared_ptr<engine::StepFilePaths>(o, &o->files));
     add_choice<OutputFormat>(*app, "--output-format", o->format,
                              "text as it comes, or jsonl: one object per finished output",

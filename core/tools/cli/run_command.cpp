@@ -178,6 +178,7 @@ Result<> run(const RunOptions& o, const std::string& command, const experiment::
     else std::cout << "results: " << outcome->database.string() << '\n';
     if (!o.files.trace.empty()) std::cout << "trace: " << o.files.trace << '\n';
     if (!o.files.decisions.empty()) std::cout << "decisions: " << o.files.decisions << '\n';
+    if (!o.files.kv_events.empty()) std::cout << "KV events: " << o.files.kv_events << '\n';
     if (!outcome->complete) return fail(StatusCode::kCancelled, "interrupted; the results are partial");
     return check_valid(*outcome);
 }

@@ -140,7 +140,8 @@ int run_supervised(ServeOptions& o) {
             o.server.http.listener = given.listener;
             o.server.ledger = given.ledger;
             o.choices = given.choices;
-            o.files = {numbered(o.files.trace, given.restarts), numbered(o.files.decisions, given.restarts)};
+            for (std::string* file : {&o.files.trace, &o.files.decisions, &o.files.kv_events})
+                *file = numbered(*file, given.restarts);
             return run_to_end(o);
         });
     if (code) return *code;

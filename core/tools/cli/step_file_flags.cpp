@@ -15,6 +15,8 @@ void add_step_file_flags(CLI::App& app, const std::shared_ptr<engine::StepFilePa
         "write steps and requests" + whose + " to this file, for ui.perfetto.dev");
     add("--decision-log", &engine::StepFilePaths::decisions,
         "write what the scheduler decided in each step" + whose + " to this file, as lines of JSON");
+    add("--kv-events", &engine::StepFilePaths::kv_events,
+        "write what enters and leaves the prefix cache" + whose + " to this file, as lines of JSON");
 }
 
 }  // namespace patchbay::cli

@@ -1,4 +1,4 @@
-// The flags --trace and --decision-log of commands that run an engine.
+// The flags --trace, --decision-log and --kv-events of commands that run an engine.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <memory>

@@ -68,7 +68,7 @@ engine::StepFilePaths TracedRuns::parts_of(const RunSlot& slot) const {
     const auto part = [&](const std::string& file) {
         return file.empty() ? "" : file + ".part-" + std::to_string(slot.variant);
     };
-    return {part(files.trace), part(files.decisions)};
+    return {part(files.trace), part(files.decisions), part(files.kv_events)};
 }
 
 Result<> TracedRuns::join(size_t variants) const {
@@ -83,7 +83,8 @@ Result<> TracedRuns::join(size_t variants) const {
         return {};
     };
     PB_CHECK(join_parts(&engine::StepFilePaths::trace, engine::join_traces));
-    return join_parts(&engine::StepFilePaths::decisions, engine::join_decisions);
+    PB_CHECK(join_parts(&engine::StepFilePaths::decisions, engine::join_lines));
+    return join_parts(&engine::StepFilePaths::kv_events, engine::join_lines);
 }
 
 // Stores the rows of a run as they come, or, of a search for the capacity, none.

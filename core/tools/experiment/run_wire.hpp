@@ -104,7 +104,7 @@ void fields(auto& a, config::Origin& o) {
 void fields(auto& a, Job& j) {
     a(j.trial, j.quality, j.spec_yaml, j.name, j.plugin_dirs, j.variant, j.repeat, j.attempt, j.rate, j.simulated,
       j.with_text, j.inputs, j.max_model_len, j.vocab_size, j.wants_metrics, j.is_steady, j.swaps, j.files.trace,
-      j.files.decisions, j.control.address, j.control.token_file);
+      j.files.decisions, j.files.kv_events, j.control.address, j.control.token_file);
 }
 void fields(auto& a, host::Identity& i) {
     a(i.kind, i.name, i.version, i.sha256, i.build, i.path, i.component);

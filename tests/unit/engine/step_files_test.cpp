@@ -33,6 +33,39 @@ TEST(StepFiles, AreNotOneFile) {
     ASSERT_FALSE(written);
     EXPECT_NE(written.error().find("the trace and the log of decisions have the same file"), std::string::npos);
     EXPECT_FALSE(std::filesystem::exists(folder / "both"));
+    EXPECT_FALSE(check({.trace = "both", .kv_events = "./both"}));
+    EXPECT_FALSE(check({.decisions = "both", .kv_events = "both"}));
+    EXPECT_TRUE(check({"one", "two", "three"}));
+}
+
+// What a router has of a cache that is gone would send it prompts in vain.
+TEST(StepFiles, OfKvEventsSayThatTheCacheIsAnotherWithTheNextEngine) {
+    const std::filesystem::path path = temporary_folder() / "kv_events_go_on.jsonl";
+    config::EngineConfig config = tiny_model();
+    config.engine.enable_prefix_caching = true;
+    config.engine.block_size = 2;
+    RealClock clock;
+    auto first = Engine::create(config, registry(), clock);
+    config.engine.block_size = 4;
+    auto next = Engine::create(config, registry(), clock);
+    ASSERT_TRUE(first && next);
+    ASSERT_TRUE((*first)->files().write({.kv_events = path.string()}));
+    run_one(**first);
+    (*next)->files().go_on_with((*first)->files());
+    run_one(**next);
+    run_one(**first); // of which nothing is written any more
+    ASSERT_TRUE((*next)->files().close());
+    std::vector<std::string> types;
+    std::ifstream in(path);
+    for (std::string line; std::getline(in, line);) {
+        const Json e = Json::parse(line);
+        types.push_back(e["type"].get<std::string>());
+        if (e.contains("block_size")) types.back() += " " + e["block_size"].dump();
+    }
+    const std::vector<std::string> expected = {"BlockStored 2", "BlockStored 2", "BlockStored 2", "AllBlocksCleared",
+                                               "BlockStored 4"};
+    EXPECT_EQ(types, expected); // of 3 tokens of the prompt and 3 of the output
+    std::filesystem::remove(path);
 }
 
 TEST(StepFiles, GoOnWithTheEngineThatTakesOver) {

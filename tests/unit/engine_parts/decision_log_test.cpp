@@ -145,11 +145,11 @@ TEST(DecisionFile, JoiningLeavesOutWhatWasNotWrittenWhole) {
     std::ofstream(folder / "a") << "{\"step\":1}\n{\"step\":2}\n{\"st";
     std::ofstream(folder / "b") << "{\"step\":3}\n";
     const std::string joined = (folder / "joined").string();
-    ASSERT_TRUE(join_decisions({folder / "a", folder / "b"}, joined));
+    ASSERT_TRUE(join_lines({folder / "a", folder / "b"}, joined));
     std::vector<int> steps;
     for (const Json& line : lines_of(joined)) steps.push_back(line["step"]);
     EXPECT_THAT(steps, ::testing::ElementsAre(1, 2, 3));
-    EXPECT_FALSE(join_decisions({folder / "missing"}, joined));
+    EXPECT_FALSE(join_lines({folder / "missing"}, joined));
 }
 
 }  // namespace

@@ -1,8 +1,12 @@
-// What a listener hears of the prefix cache.
+// What a listener and a file have of the prefix cache.
 #include "engine/trace/kv_event_feed.hpp"
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <fstream>
+
+#include "unit/engine/temporary_folder.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
 namespace patchbay::engine::testing::kv_event_feed_test {
@@ -31,6 +35,41 @@ TEST(KvEventFeed, GivesAListenerWhatEnteredAndLeftSinceTheStepBefore) {
     feed.on_end({});
     feed.on_end({});
     EXPECT_THAT(heard, ElementsAre(2));
+}
+
+TEST(KvEventFeed, WritesAFileBesideTheListener) {
+    World w;
+    w.caching = kv::PrefixCaching::kOn;
+    QueueNeighbours b(std::move(w));
+    KvEventFeed feed(b.kv, b.clock);
+    std::vector<size_t> heard;
+    feed.listen([&](std::span<const kv::CacheEvent> events, uint64_t) { heard.push_back(events.size()); });
+    const auto cache_two_blocks = [&] {
+        Sequence& s = b.run(8, 8);
+        b.kv.prefixes().cache_full_blocks(s.kv.table, s.tokens);
+    };
+    const std::string path = (temporary_folder() / "feed.jsonl").string();
+    const auto lines = [&] {
+        std::ifstream in(path);
+        return std::count(std::istreambuf_iterator<char>(in), {}, '\n');
+    };
+    cache_two_blocks();
+    auto file = KvEventFile::create(path);
+    ASSERT_TRUE(file) << file.error();
+    feed.write_to(*std::move(file));
+    EXPECT_THAT(heard, ElementsAre(2)) << "of which the file has nothing";
+    cache_two_blocks();
+    feed.on_end({});
+    EXPECT_THAT(heard, ElementsAre(2, 2));
+    EXPECT_EQ(lines(), 2);
+    feed.listen({});
+    cache_two_blocks();
+    EXPECT_TRUE(feed.give_file()->close());
+    EXPECT_EQ(lines(), 4) << "what came after the last step, too";
+    cache_two_blocks();
+    feed.on_end({});
+    EXPECT_FALSE(feed.has_file());
+    EXPECT_THAT(b.kv.events().take(), IsEmpty()) << "nobody is there, and nothing is kept";
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "engine/loop/step_observer.hpp"
 #include "engine/placement/placed.hpp"
 #include "engine/step_report.hpp"
+#include "engine/trace/kv_event_feed.hpp"
 #include "unit/engine/temporary_folder.hpp"
 #include "unit/engine_parts/neighbours.hpp"
 
@@ -35,9 +36,11 @@ struct Bench : QueueNeighbours {
 
     const std::string trace = (temporary_folder() / "steps.json").string();
     const std::string decisions = (temporary_folder() / "steps.jsonl").string();
+    const std::string events = (temporary_folder() / "kv_events.jsonl").string();
     Sequence& sequence = run(4, 3);
     StepObservers observers;
-    StepFiles part{observers, {sequences, kv.pool(), scheduler}};
+    KvEventFeed kv_events{kv, clock};
+    StepFiles part{observers, kv_events, {sequences, kv.pool(), scheduler}};
     uint64_t number = 0;
 };
 
@@ -56,12 +59,13 @@ TEST(StepFiles, AreWrittenUntilTheyAreClosed) {
 
 TEST(StepFiles, AreOneOfEachKind) {
     Bench b;
-    ASSERT_TRUE(b.part.write({b.trace, b.decisions}));
-    EXPECT_EQ(b.observing(), 2u);
+    ASSERT_TRUE(b.part.write({b.trace, b.decisions, b.events}));
+    EXPECT_EQ(b.observing(), 2u) << "the KV events are written by their feed";
     EXPECT_EQ(b.part.write({.trace = b.trace, .decisions = {}}).code(), StatusCode::kInvalid);
     EXPECT_EQ(b.part.write({.trace = {}, .decisions = b.decisions}).code(), StatusCode::kInvalid);
+    EXPECT_EQ(b.part.write({.kv_events = b.events}).code(), StatusCode::kInvalid);
     ASSERT_TRUE(b.part.close());
-    EXPECT_TRUE(b.part.write({.trace = {}, .decisions = b.decisions})) << "the one before is closed";
+    EXPECT_TRUE(b.part.write({.decisions = b.decisions, .kv_events = b.events})) << "those before are closed";
 }
 
 TEST(StepFiles, OfAFolderThatIsNotThereAreRefused) {

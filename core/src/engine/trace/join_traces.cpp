@@ -12,7 +12,7 @@
 namespace patchbay::engine {
 namespace {
 
-// Both kinds of files have an object a line; a trace has a comma after it.
+// All kinds of files have an object a line; a trace has a comma after it.
 template <class Take>
 Result<> each_object(const std::vector<std::filesystem::path>& parts, const Take& take) {
     for (const auto& part : parts) {
@@ -38,9 +38,9 @@ Result<> join_traces(const std::vector<std::filesystem::path>& parts, const std:
     return close_output(out, path);
 }
 
-Result<> join_decisions(const std::vector<std::filesystem::path>& parts, const std::string& path) {
+Result<> join_lines(const std::vector<std::filesystem::path>& parts, const std::string& path) {
     PB_TRY(std::ofstream out, open_output(path));
-    PB_CHECK(each_object(parts, [&](const std::string& step) { out << step << '\n'; }));
+    PB_CHECK(each_object(parts, [&](const std::string& line) { out << line << '\n'; }));
     return close_output(out, path);
 }
 

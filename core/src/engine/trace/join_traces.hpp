@@ -9,8 +9,8 @@
 namespace patchbay::engine {
 
 // A last line that was not written whole is left out. Traces lie one below the other on one time axis: each was written
-// by a TraceFile with another number. Decisions stand one after the other.
+// by a TraceFile with another number. Lines of decisions or KV events stand one after the other.
 Result<> join_traces(const std::vector<std::filesystem::path>& parts, const std::string& path);
-Result<> join_decisions(const std::vector<std::filesystem::path>& parts, const std::string& path);
+Result<> join_lines(const std::vector<std::filesystem::path>& parts, const std::string& path);
 
 }  // namespace patchbay::engine

@@ -7,22 +7,24 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "engine/trace/trace_of.hpp"
 #include "kv/kv_cache.hpp"
 
 namespace patchbay::engine {
 
 class KvEventFile {
   public:
-    static Result<std::unique_ptr<KvEventFile>> create(const std::string& path, uint32_t block_size);
-    void write(std::span<const kv::CacheEvent>, uint64_t now_ns);
+    static Result<std::unique_ptr<KvEventFile>> create(const std::string& path, TraceOf = {});
+    // They are in the file when it returns. `block_size`: of the cache that they are of.
+    void write(std::span<const kv::CacheEvent>, uint64_t now_ns, uint32_t block_size);
     Result<> close(); // whether all of it is on the disk
 
   private:
-    KvEventFile(std::string path, std::ofstream out, uint32_t block_size)
-        : path_(std::move(path)), out_(std::move(out)), block_size_(block_size) {}
-    std::string path_;
+    KvEventFile(std::string path, std::ofstream out, TraceOf of)
+        : path_(std::move(path)), out_(std::move(out)), of_(std::move(of)) {}
+    const std::string path_;
     std::ofstream out_;
-    uint32_t block_size_;
+    const TraceOf of_;
 };
 
 }  // namespace patchbay::engine

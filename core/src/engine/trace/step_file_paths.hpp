@@ -7,10 +7,11 @@
 namespace patchbay::engine {
 
 struct StepFilePaths { // empty: it is not written
-    std::string trace;     // of steps and requests, for ui.perfetto.dev
-    std::string decisions; // what each step was planned to be and what became of it, a line of JSON each
+    std::string trace{};     // of steps and requests, for ui.perfetto.dev
+    std::string decisions{}; // what each step was planned to be and what became of it, a line of JSON each
+    std::string kv_events{}; // what entered and left the prefix cache, likewise
 
-    bool any() const { return !trace.empty() || !decisions.empty(); }
+    bool any() const { return *this != StepFilePaths(); }
     bool operator==(const StepFilePaths&) const = default;
 };
 

@@ -14,6 +14,7 @@ namespace patchbay::engine {
 
 class DecisionFile;
 class DecisionLog;
+class KvEventFeed;
 class SchedulerPort;
 class Sequences;
 class StepObservers;
@@ -28,12 +29,13 @@ struct StepSources { // what such a file shows beside plans and reports
 
 class StepFiles {
   public:
-    StepFiles(StepObservers&, const StepSources&);
+    StepFiles(StepObservers&, KvEventFeed&, const StepSources&);
     ~StepFiles();
 
     // From the next step on. Refused: one is written already.
     Result<> write(const StepFilePaths&, const TraceOf& = {});
-    // What another engine writes, on the same clock, goes on with this one in the same files.
+    // What another engine writes, on the same clock, goes on with this one in the same files. That its cache is gone
+    // is said among the KV events.
     void go_on_with(StepFiles& other);
     Result<> close(); // whether all of them are on the disk
 
@@ -42,6 +44,7 @@ class StepFiles {
     void start(std::unique_ptr<DecisionFile>);
 
     StepObservers& observers_; // of its engine
+    KvEventFeed& kv_events_;   // likewise; has the file of them
     const StepSources sources_;
     std::unique_ptr<StepTrace> trace_;       // null: none is written
     std::unique_ptr<DecisionLog> decisions_; // likewise

@@ -1,4 +1,4 @@
-// Which engine a trace, or a log of decisions, is of.
+// Which engine a file of steps is of.
 #pragma once
 #include <cstdint>
 #include <string>
