@@ -20,8 +20,8 @@ metrics::Interval History::recent() const {
     const Moment& now = moments_.back();
     const auto distance = [&](const Moment& m) { return std::abs(now.at - m.at - kWindowSeconds); };
     const Moment* from = &moments_.front();
-    for (const Moment& m : moments_)
-        if (distance(m) < distance(*from)) from = &m;
+    for (size_t i = 0; i + 1 < moments_.size(); ++i) // between the latest and itself nothing happens
+        if (distance(moments_[i]) < distance(*from)) from = &moments_[i];
     return {from->scrape, now.scrape, now.at - from->at};
 }
 

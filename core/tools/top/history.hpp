@@ -16,7 +16,7 @@ class History {
     void add(double at_seconds, metrics::Scrape); // times increase
     size_t size() const { return moments_.size(); }
     const metrics::Scrape& latest() const; // empty at first
-    // From the scrape that is nearest to kWindowSeconds old, the first one as long as there is none, to the latest.
+    // To the latest from that scrape before it which is nearest to kWindowSeconds old.
     metrics::Interval recent() const;
 
     // A value for each scrape, oldest first; of rates one for each but the first.

@@ -94,7 +94,7 @@ class Overview {
                                end += kWidth, metric ? Style::kPlain : Style::kFaint);
             out.push_back(std::move(line));
         };
-        add("last 10 s", nullptr);
+        add(last_text(recent_.seconds()).c_str(), nullptr);
         add("queue", "patchbay_request_queue_seconds");
         add("first token", "patchbay_time_to_first_token_seconds");
         add("between tokens", "patchbay_inter_token_latency_seconds");

@@ -44,7 +44,8 @@ Block calls(const std::vector<Component>& components, const Interval& interval, 
             if (since == Since::kRecently)
                 rows.back().push_back(share_text(interval.rate("patchbay_plugin_call_seconds_sum", which)));
         }
-    return {since == Since::kBegin ? "Calls of a step" : "Calls of a step, last 10 s", table(rows, {3, 4, 5, 6, 7})};
+    const std::string title = since == Since::kBegin ? "" : ", " + last_text(interval.seconds());
+    return {"Calls of a step" + title, table(rows, {3, 4, 5, 6, 7})};
 }
 
 // What the engine does in place of what failed; docs/metrics.md has the same.

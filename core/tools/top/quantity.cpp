@@ -14,6 +14,8 @@ std::string seconds_text(double seconds) {
     return fmt::format("{:.{}f} s", seconds, seconds < 99.5 ? 2 : 0);
 }
 
+std::string last_text(double seconds) { return fmt::format("last {:.{}f} s", seconds, seconds < 0.95 ? 1 : 0); }
+
 std::string share_text(double share) {
     if (!std::isfinite(share)) return "-";
     if (share > 0 && share < 0.0005) return "<0.1 %";

@@ -39,6 +39,7 @@ class Interval {
     Interval(const Scrape& from, const Scrape& to, double seconds) : from_(from), to_(to), seconds_(seconds) {}
 
     const Scrape& end() const { return to_; }
+    double seconds() const { return seconds_; }
     double increase(const std::string& counter, const Labels& wanted = {}) const; // one that began anew counts from 0
     double rate(const std::string& counter, const Labels& wanted = {}) const;     // a second
     // Of a histogram, 0 ≤ q ≤ 1, as Prometheus's histogram_quantile: linear within a bucket; above the last finite

@@ -86,6 +86,15 @@ TEST(OverviewPage, ShowsWhatTheEngineDoes) {
     }
 }
 
+TEST(Pages, SayOfWhichTimeTheirRatesAre) {
+    Known slow;
+    slow.history = {};
+    slow.history.add(0, metrics::Scrape(kBefore));
+    slow.history.add(25, metrics::Scrape(kAfter));
+    EXPECT_THAT(slow.page(overview_page, 100), AllOf(HasSubstr("last 25 s"), ContainsRegex("output +34.8/s")));
+    EXPECT_THAT(slow.page(plugins_page, 100), HasSubstr("Calls of a step, last 25 s"));
+}
+
 TEST(OverviewPage, WithoutAnyMetricsShowsThatNothingIsKnown) {
     Known k;
     k.history = {};

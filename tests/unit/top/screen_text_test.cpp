@@ -93,6 +93,14 @@ TEST(Quantities, AreShort) {
     EXPECT_EQ(rate_text(3), "3/s");
 }
 
+TEST(History, TakesRatesBetweenTheLastTwoWhereTheyAreFurtherApartThanItsWindow) {
+    History h;
+    for (int i = 0; i < 3; ++i) h.add(30 * i, metrics::Scrape("a " + std::to_string(60 * i) + "\n"));
+    EXPECT_EQ(h.recent().rate("a"), 2);
+    EXPECT_EQ(last_text(h.recent().seconds()), "last 30 s");
+    EXPECT_EQ(last_text(0.3), "last 0.3 s");
+}
+
 TEST(History, TakesRatesOverItsWindowAndForgetsTheOldest) {
     History h;
     EXPECT_EQ(h.latest().sum("a"), 0);
