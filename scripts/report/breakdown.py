@@ -31,7 +31,7 @@ CALLS = [
     ("device_ns", "device"),
 ]
 VERDICTS = {"better": "#0b6e4f", "worse": "#b42318", "different": INK}
-CLASS_LIMIT = 8  # classes that a panel shows
+CLASS_LIMIT = 8  # classes that are shown
 
 
 @dataclass
@@ -104,11 +104,10 @@ def classes_of(requests: dict[int, list[tuple]]) -> dict[str, dict[str, dict[int
                 groups.setdefault(of(row), {}).setdefault(variant, []).append(row)
         if len(groups) < 2:
             continue
-        order = sorted(groups, key=lambda g: (kind != "prompt length", g if kind != "prompt length" else ""))
-        if kind == "prompt length":
-            order = sorted(groups, key=lambda g: (g.startswith(">"), float(g.split()[1].replace(",", ""))))
+        by_number = kind != "class"  # "tenant 12", "≤ 1,024", "> 1,024 tokens"
+        order = sorted(groups, key=lambda g: (g[0] == ">", float(g.split()[1].replace(",", ""))) if by_number else g)
         found[kind] = {}
-        for group in order[:CLASS_LIMIT]:
+        for group in order:
             found[kind][group] = {}
             for variant, rows in groups[group].items():
                 ttft = np.array([row[0] for row in rows]) * 1e-6
@@ -126,6 +125,15 @@ def classes_of(requests: dict[int, list[tuple]]) -> dict[str, dict[str, dict[int
 
 
 # ---- plots ----
+def pareto_front(means: list[tuple[float, float, Variant]]) -> list[tuple[float, float, Variant]]:
+    """Those that none beats: as good in throughput and in latency, and better in one of them."""
+
+    def beats(o, m) -> bool:
+        return o[0] >= m[0] and o[1] <= m[1] and o[:2] != m[:2]
+
+    return sorted((m for m in means if not any(beats(o, m) for o in means)), key=lambda m: m[0])
+
+
 def tradeoffs(r: Results, b: Breakdown, of: dict[int, str]) -> str | None:
     """Throughput against latency: a small point a run, a large one a variant's mean; a line joins the Pareto front."""
     if not b.points:
@@ -143,8 +151,7 @@ def tradeoffs(r: Results, b: Breakdown, of: dict[int, str]) -> str | None:
             axes.plot(x, y, ".", color=colour, markersize=4, alpha=0.45, zorder=3)
             means.append((float(np.exp(np.mean(np.log(x)))), float(np.exp(np.mean(np.log(np.maximum(y, 1e-9))))), v))
             axes.plot(*means[-1][:2], "o", color=colour, markersize=7, zorder=5)
-        front = [m for m in means if not any(o[0] >= m[0] and o[1] <= m[1] and o is not m for o in means)]
-        front.sort(key=lambda m: m[0])
+        front = pareto_front(means)
         axes.plot([m[0] for m in front], [m[1] for m in front], color=BASELINE, linewidth=1, linestyle=(0, (4, 3)))
         axes.set_xlabel("output tokens per second (more is better)")
         axes.set_ylabel(f"{label} (less is better)")
@@ -227,9 +234,8 @@ def step_plots(r: Results, b: Breakdown) -> list[tuple[str, str | None]]:
     ]
 
 
-def class_plot(r: Results, b: Breakdown, of: dict[int, str], kind: str) -> str:
+def class_plot(r: Results, groups: dict[str, dict[int, tuple]], of: dict[int, str]) -> str:
     """TTFT by class: a panel a class, a bar to p50 and a line to p99 a variant."""
-    groups = b.classes[kind]
     shown = [v for v in r.variants if v.id in of]
     width = 1.6 + 2.3 * max(3, len(groups))  # the page scales it to its own: letters of two classes stay as small
     figure, all_axes = plt.subplots(

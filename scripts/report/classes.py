@@ -50,7 +50,9 @@ def class_tables(r: Results, of: dict[int, str]) -> str:
 
 def class_section(r: Results, of: dict[int, str]) -> str:
     out = ""
-    for kind, groups in r.breakdown.classes.items():
+    for kind, every in r.breakdown.classes.items():
+        groups = dict(list(every.items())[: breakdown.CLASS_LIMIT])
+        more = f"; and {len(every) - len(groups)} more, not shown" if len(every) > len(groups) else ""
         head = ["", *(escape(group) for group in groups)]
         rows = [
             [f"{swatch(of.get(v.id))}{escape(v.short)}"]
@@ -63,12 +65,12 @@ def class_section(r: Results, of: dict[int, str]) -> str:
             for v in r.variants
         ]
         out += picture(
-            breakdown.class_plot(r, r.breakdown, of, kind),
+            breakdown.class_plot(r, groups, of),
             f"TTFT by {kind}",
-            f"TTFT by {kind}: from p50 (dot) to p99 (bar)",
+            f"TTFT by {kind}: from p50 (dot) to p99 (bar){more}",
             "wide",
         )
-        out += folded(f"By {kind}: TTFT p50 / TTFT p99 / TPOT p50 / E2E p50", table(head, rows))
+        out += folded(f"By {kind}: TTFT p50 / TTFT p99 / TPOT p50 / E2E p50{more}", table(head, rows))
     tables = class_tables(r, of)
     if not out and not tables:
         return ""

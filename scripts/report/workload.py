@@ -48,7 +48,8 @@ def draw(data: dict, out: Path) -> None:
             ax.set_yticks(range(len(shown)), [c["name"][:32] for c in shown], color=INK)
             ax.set_ylim(len(shown) - 0.5, -0.5)
             ax.grid(axis="y", visible=False)
-            ax.set_xlabel("requests")
+            more = len(data["classes"]) - len(shown)
+            ax.set_xlabel("requests" + (f"; and {more} more classes, not shown" if more else ""))
     title = f"{data['name']}: {data['requests']:,} requests"
     if data["known_tokens"]:
         title += f", {100 * data['shared_tokens'] / data['known_tokens']:.3g} % of prompt tokens shared"

@@ -75,6 +75,13 @@ class TracePlot(unittest.TestCase):
             self.assertIn(shown, text)
         self.assertNotIn("mathdefault", text)
 
+    def test_says_how_many_classes_it_leaves_out(self):
+        data = {"name": "t", "requests": 15, "known_tokens": 0, "rates": [], "lengths": [],
+                "classes": [{"name": str(i), "requests": 1} for i in range(15)]}
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(plots.plt.rcParams, {"svg.fonttype": "none"}):
+            workload.draw(data, Path(folder) / "t.svg")
+            self.assertIn(">requests; and 3 more classes, not shown<", (Path(folder) / "t.svg").read_text())
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

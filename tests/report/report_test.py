@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 
 from stand import SCRIPT, SOURCE, Reader
 
+import breakdown
 import markup
 import page
 import plots
@@ -357,6 +358,17 @@ class Report(unittest.TestCase):
         )
         self.assertAlmostEqual(data.breakdown.classes["tenant"]["tenant 0"][0][1], first)
         self.assertIn("TTFT by tenant", page.page(data))
+
+    def test_the_first_tenants_are_shown_by_number_and_the_others_counted(self):
+        data = results.read(self.changed("UPDATE request SET tenant = number"))
+        self.assertEqual(list(data.breakdown.classes["tenant"]), [f"tenant {i}" for i in range(16)])
+        html = page.page(data)
+        self.assertIn("TTFT by tenant: from p50 (dot) to p99 (bar); and 8 more, not shown", html)
+        self.assertNotIn("more, not shown", self.html)
+
+    def test_equally_good_variants_are_both_on_the_pareto_front(self):
+        means = [(9.0, 5.0, "a"), (9.0, 5.0, "b"), (9.0, 6.0, "slower"), (7.0, 5.0, "fewer"), (4.0, 1.0, "c")]
+        self.assertEqual([m[2] for m in breakdown.pareto_front(means)], ["c", "a", "b"])
 
     def test_times_per_token_are_of_the_first_output(self):
         of = lambda path: {  # noqa: E731
