@@ -50,7 +50,7 @@ TEST_F(PluginSearchTest, WhatCannotBeUsedStandsInTheWayOfWhatFollowsInOwnFolders
 }
 
 TEST_F(PluginSearchTest, ALibraryThatIsNoPluginIsLeftOutAndNothingStopsAtIt) {
-    const std::string bytes = bytes_of(built("no_entry"));
+    const std::string bytes = bytes_of(built("is_no_plugin"));
     write(folder("p") / "libfoo.so", bytes);
     write(folder("cut") / "libfoo.so", bytes.substr(0, bytes.size() - 1));  // it may have been a plugin
     install("says_one", folder("p") / "z.so");
