@@ -46,7 +46,8 @@ class ExactNumbers : public nlohmann::json_sax<nlohmann::json> {
         if (!within_.empty() && (depth_ == 0 || std::ranges::find(within_, outermost_) == within_.end())) return true;
         if (digits_of(text) == digits_of(nlohmann::json(value).dump())) return true;
         refused = (within_.empty() ? "" : outermost_ + ": ") + "'" + member_.substr(0, 40) +
-                  "': " + text.substr(0, 60) + " has more digits than are kept, expected a whole number of 64 bits or at most 15 digits";
+                  "': " + text.substr(0, 60) +
+                  " has more digits than are kept, expected a whole number of 64 bits or at most 15 digits";
         return false;
     }
     bool key(std::string& name) override {

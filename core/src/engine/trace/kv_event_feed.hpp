@@ -1,5 +1,5 @@
-// What enters and leaves the prefix cache, for a listener and a file, of which there may be either, both or none: at the
-// end of each step.
+// What enters and leaves the prefix cache, for a listener and a file, of which there may be either, both or none: at
+// the end of each step.
 #pragma once
 #include <functional>
 #include <memory>
