@@ -109,7 +109,7 @@ void LatencySeries::on_tokens(const Request& r, const Output& before, uint64_t n
 
 void LatencySeries::on_end(const Request& r, const Output& o, const engine::RequestOutput& last) {
     total_.Observe(seconds(r.arrival_ns, last.time_ns));
-    if (last.first_scheduled_ns > 0) {
+    if (last.first_scheduled_ns > 0 || o.tokens > 0) { // a virtual clock begins at 0
         queue_.Observe(seconds(r.arrival_ns, last.first_scheduled_ns));
         inference_.Observe(seconds(last.first_scheduled_ns, last.time_ns));
         if (o.tokens > 0) {

@@ -91,6 +91,15 @@ TEST(EngineMetricsTest, ARequestsLatenciesRunFromItsArrival) {
     s.expect("patchbay_generation_tokens_total 4");
 }
 
+TEST(EngineMetricsTest, OneThatWasScheduledWhenAVirtualClockBeganHasWaited) {
+    Scrape s;
+    s.engine.on_request(1, 0, 20);
+    s.engine.on_output(delta(1, 1300, 1, FinishReason::kLength)); // scheduled at 0
+    s.engine.on_request(2, 0, 20);
+    s.engine.on_output(delta(2, 1300, 0, FinishReason::kAbort)); // never scheduled
+    s.expect("patchbay_request_queue_seconds_count 1");
+}
+
 TEST(EngineMetricsTest, AReplayIsCountedByItsSizeAndAMissByItsReason) {
     Scrape s;
     StepReport r;

@@ -65,7 +65,8 @@ void RequestMetrics::on_end(const Timeline& t, const RequestOutput& out, Arrived
     finished_[reason]->Increment();
     if (is_complete(out.finish)) latencies_.e2e.Observe(seconds(since(t.arrival_ns, out.time_ns)));
     else if (t.output_tokens == 0) without_token_[reason]->Increment();
-    if (out.first_scheduled_ns > 0) latencies_.queue.Observe(seconds(since(t.arrival_ns, out.first_scheduled_ns)));
+    const bool scheduled = out.first_scheduled_ns > 0 || t.output_tokens > 0; // a virtual clock begins at 0
+    if (scheduled) latencies_.queue.Observe(seconds(since(t.arrival_ns, out.first_scheduled_ns)));
     if (t.output_tokens > 1 && how == Arrived::kAsStream)
         latencies_.tpot.Observe(seconds(since(t.first_ns, t.last_ns)) / (t.output_tokens - 1));
     if (out.logits) {
