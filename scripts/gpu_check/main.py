@@ -52,15 +52,20 @@ def load(path):
         return {"stages": {}}
 
 
-def of_this_bundle(results, bundled):
-    """What is kept, if the same bundle gave it: what other programs passed says nothing of these."""
+def digest_of(folder, *patterns):
+    """Of the files, by name and content."""
     digest = hashlib.sha256()
-    for path in sorted(glob.glob(os.path.join(glob.escape(bundled), "*"))):
+    for path in sorted({p for pattern in patterns for p in glob.glob(os.path.join(glob.escape(folder), pattern))}):
         digest.update(os.path.basename(path).encode() + b"\0")
         with open(path, "rb") as file:
             for part in iter(lambda: file.read(1 << 20), b""):
                 digest.update(part)
-    found = digest.hexdigest()
+    return digest.hexdigest()
+
+
+def of_this_bundle(results, bundled):
+    """What is kept, if the same bundle gave it: what other programs passed says nothing of these."""
+    found = digest_of(bundled, "*")
     if results.get("bundle", found) != found:
         print("gpu-check: another bundle than the last time: all stages run again")
         results = {"stages": {}}
@@ -179,6 +184,7 @@ class Check:
         self.keep(stage, "running", "", tries=before.get("tries", 0))
         try:
             self.keep(stage, "passed", stage.run(self.context), time.monotonic() - start)
+            self.forget_what_other_programs_passed(stage)
         except (subprocess.TimeoutExpired, Stopped):
             self.cut_off(stage, before, time.monotonic() - start)
         except (RuntimeError, OSError, ValueError, KeyError, IndexError, AttributeError) as error:
@@ -186,9 +192,26 @@ class Check:
         r = self.results["stages"][stage.name]
         return print(f"   {r['state']}: {r['found']}", flush=True)
 
+    def forget_what_other_programs_passed(self, build):
+        """A bundle's are compared as a whole, once."""
+        if not build.makes or self.context.built_elsewhere:
+            return
+        found = digest_of(self.context.build, *build.makes)
+        before = self.results.setdefault("built", {}).get(build.name, found)
+        self.results["built"][build.name] = found
+        passed = [s.name for s in STAGES if build.name in s.needs and not s.always and s.name in self.results["stages"]]
+        if before != found and passed:
+            print(f"gpu-check: {build.name} made other programs than the last time: {', '.join(passed)} run again")
+            for name in passed:
+                del self.results["stages"][name]
+                self.results.get("measured", {}).pop(name, None)
+        self.save()
+
     def run_all(self):
-        """Until a signal comes: what has not begun by then is left to another call."""
-        for stage in self.order():
+        """Until a signal comes: what has not begun by then is left to another call. A build may add to what is to run."""
+        begun = set()
+        while stage := next((s for s in self.order() if s.name not in begun), None):
+            begun.add(stage.name)
             if self.context.stopped:
                 self.left.append(stage.name)
             else:

@@ -194,6 +194,7 @@ engine: {{{', '.join(f'{k}: {v}' for k, v in keys.items())}}}
     return run
 
 
+PLUGINS = "lib/patchbay/plugins/*.so"
 EAGER = {"cudagraph_mode": "NONE", "async_scheduling": "off"}
 
 
@@ -214,18 +215,20 @@ class Stage:
     needs: tuple = ()          # what it cannot run without: not what ought to be right before
     always: bool = False       # run in each call: it is quick, and its answer may change
     most: float | None = None  # seconds after which it has failed; none: a call that cuts it off is gone on with
+    makes: tuple = ()          # of a build: files that the stages which need it run
 
 
 STAGES = [
     Stage("machine", machine, always=True, most=60),
     Stage("configure", configure, 30, always=True),
     Stage("build_kernels", targets("build_kernels", "test_cuda_gpu", "bench_cuda_kernels"), 30, ("configure",),
-          always=True),
+          always=True, makes=("bin/test_cuda_gpu", "bin/bench_cuda_kernels")),
     Stage("kernels", kernels, 30, ("build_kernels",), most=180),
     Stage("bench_kernels", bench_kernels, 20, ("build_kernels",), most=120),
     Stage("build_device", targets("build_device", "plugin_device_cuda", "plugin_attention_paged_cuda",
                                   "plugin_sampler_standard_cuda"), 30, ("configure",), always=True),
-    Stage("build_all", targets("build_all", "patchbay", "all_plugins"), 30, ("build_device",), always=True),
+    Stage("build_all", targets("build_all", "patchbay", "all_plugins"), 30, ("build_device",), always=True,
+          makes=("bin/patchbay*", PLUGINS)),
     *(Stage("conformance_" + name, conformance(name), 30, ("build_all",), most=300)
       for name in ("device-cuda", "attention-paged_cuda", "sampler-standard_cuda")),
     Stage("limits", limits, 20, ("build_all",), most=120),
@@ -236,7 +239,8 @@ STAGES = [
     Stage("sampling", texts.sampling, 40, ("build_all",), most=240),
     Stage("steps_in_flight", texts.steps_in_flight, 60, ("build_all",), most=300),
     Stage("swaps", texts.swaps, 40, ("build_all",), most=120),
-    Stage("build_golden", targets("build_golden", "golden_test"), 30, ("build_all",), always=True),
+    Stage("build_golden", targets("build_golden", "golden_test"), 30, ("build_all",), always=True,
+          makes=("bin/golden_test", PLUGINS)),
     Stage("golden", golden, 40, ("build_golden",), most=240),
     Stage("bench_1b", bench("bench_1b", "llama-3.2-1b", "1,16,64,256", "512"), 90, ("build_all",), most=300),
     Stage("bench_1b_eager", bench("bench_1b_eager", "llama-3.2-1b", "1,64", "512", "standard", **EAGER), 60, ("build_all",),

@@ -273,6 +273,28 @@ class Calls(unittest.TestCase):
             self.call(wanted, "--with", folder)
             self.assertEqual(self.ran, ["kernels"])
 
+    def test_what_other_builds_passed_is_run_again_in_the_same_call(self):
+        made = iter(["one", "one", "two"])
+
+        def make(context):
+            program = Path(context.build, "bin/program")
+            program.parent.mkdir(parents=True, exist_ok=True)
+            program.write_text(next(made))
+        wanted = [self.stage("other", {"speed": 1}), self.stage("build", make, always=True, makes=("bin/*",)),
+                  self.stage("kernels", needs=("build",)), self.stage("bench", RuntimeError("slow"), needs=("build",))]
+        self.call(wanted)
+        self.call(wanted)
+        self.assertEqual(self.ran, ["build", "bench"])
+        self.call(wanted)
+        self.assertEqual(self.ran, ["build", "kernels", "bench"])
+        self.assertEqual(self.results()["measured"], {"other": {"speed": 1}})
+
+    def test_builds_say_what_they_make_for_the_stages_that_need_them(self):
+        for stage in stages.STAGES:
+            for need in stage.needs:
+                if not stage.always:
+                    self.assertTrue(next(s for s in stages.STAGES if s.name == need).makes, stage.name)
+
     def test_every_stage_needs_what_comes_before_it(self):
         seen = set()
         for stage in stages.STAGES:
