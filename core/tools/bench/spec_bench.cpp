@@ -112,8 +112,11 @@ Result<SpecResult> bench_spec(const config::EngineConfig& config, const host::Re
     plain.proposer.reset();
     plain.engine.num_speculative_tokens = 0;
     plain.speculative = {};
+    config::EngineConfig half = config; // both are in the device's memory at once, with as many pages
+    half.engine.gpu_memory_utilization /= 2;
+    PB_TRY(const auto with, Engine::create(half, registry, clock));
+    if (half.engine.gpu_memory_utilization > 0) plain.engine.num_blocks = with->facts().kv.num_blocks;
     PB_TRY(const auto without, Engine::create(plain, registry, clock));
-    PB_TRY(const auto with, Engine::create(config, registry, clock));
     PB_TRY(const auto prompts, prompts_of(*with, asked));
     SpecResult out{};
     out.facts = with->facts();

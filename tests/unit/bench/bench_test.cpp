@@ -172,6 +172,23 @@ TEST(BenchSpec, WarmsUpAndTakesTurns) {
     EXPECT_EQ(result->same, 4u);
 }
 
+TEST(BenchSpec, GivesEachEngineHalfOfTheMemory) {
+    config::EngineConfig c = engine::testing::tiny_model();
+    c.device = {"sim", {{"memory_read", "1e12"}, {"matmul_bf16", "1e14"}, {"matmul_f32", "1e13"},
+                        {"memory_bytes", "50000000"}}};
+    c.proposer = {"ngram", {}};
+    c.engine.num_speculative_tokens = 2;
+    c.engine.num_blocks = 0;
+    c.engine.gpu_memory_utilization = 0.8;
+    const auto clock = engine::clock_for(c, engine::testing::registry());
+    ASSERT_TRUE(clock) << clock.error();
+    const auto result = bench_spec(c, engine::testing::registry(), {.requests = 1, .output = 4, .repeats = 1}, **clock,
+                                   [](const auto&) {});
+    ASSERT_TRUE(result) << result.error();
+    const engine::EngineFacts& facts = result->facts;
+    EXPECT_EQ(facts.kv.num_blocks, (20'000'000 - facts.model.weight_bytes) / facts.kv.page_bytes);
+}
+
 TEST(BenchModel, PrefillsInStepsOfTheTokenBudget) {
     config::EngineConfig c = engine::testing::tiny_model();
     c.engine.max_num_batched_tokens = 8;
