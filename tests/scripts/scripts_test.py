@@ -48,7 +48,8 @@ class Minutes(Tree):
         return self.call("test", "--tier", tier, "--minutes", "1", *options)
 
     def called(self):
-        return (self.folder / "called").read_text().splitlines()
+        """How ctest was called to run tests."""
+        return [line for line in (self.folder / "called").read_text().splitlines() if " -N " not in line]
 
     def test_counts_what_passed(self):
         done = self.run_with("echo '1/1 Test #1: A.B ... Passed 0.1 sec'")
@@ -71,6 +72,28 @@ class Minutes(Tree):
         self.assertIn("not run for lack of time: the rest of test_one the rest of test_two", done.stdout)
         done = self.run_with("echo '1/2 Test #1: A ...***Failed'; exit 124")
         self.assertEqual(done.returncode, 1, done.stdout)
+
+    def test_names_the_tests_of_no_program(self):
+        done = self.run_with("case \"$*\" in *' -N '*) echo '  Test  #7: Report'; echo '  Test #18: test_two_NOT_BUILT' ;;"
+                             " *) echo '1/1 Test #1: A.B ... Passed 0.1 sec' ;; esac")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("lack of time: none; not run, as no test program has them: Report\n", done.stdout)
+        self.assertIn(" -N -LE ^(no-sanitize|test_one|test_two)$", (self.folder / "called").read_text())
+
+    def test_warns_where_building_takes_all_the_time(self):
+        done = self.run_with("exit 124")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("0 tests passed; not run for lack of time: the rest of test_one", done.stdout)
+        self.assertIn("warning: no test passed, as building took 1 minutes", done.stderr)
+
+    def test_warnings_are_errors_in_ci_whatever_the_build_folder_has(self):
+        for ci, expected in (("true", True), ("", False)):
+            self.program("bin/cmake", f'echo "$@" >> {self.folder}/cmake\n')
+            with unittest.mock.patch.dict(os.environ, {"CI": ci}):
+                self.run_with("echo '1/1 Test #1: A.B ... Passed 0.1 sec'")
+            configured = (self.folder / "cmake").read_text().splitlines()
+            self.assertEqual("-DPATCHBAY_WERROR=ON" in configured[0], expected)
+            (self.folder / "cmake").unlink()
 
     def test_ctest_gets_its_arguments(self):
         done = self.run_with("echo '1/1 Test #1: A.B ... Passed 0.1 sec'", "--", "-R", "A")
@@ -117,13 +140,31 @@ class PrintSlow(Tree):
 
 
 class InstallDeps(Tree):
-    def test_refuses_what_it_does_not_know(self):
+    def setUp(self):
+        super().setUp()
         self.take("install-deps")
-        wanted = SOURCE / "scripts/requirements-report.txt"
-        self.take(wanted.name)
-        (self.folder / ".venv").mkdir()
-        shutil.copy(wanted, self.folder / ".venv/installed-requirements.txt")
+        self.take("requirements-report.txt")
         self.program("bin/dpkg-query", "echo -n installed\n")
+        python = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else "python3"
+        said = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout
+        self.version = said.strip().rpartition(".")[0]  # "Python 3.11"
+
+    def installed(self, version):
+        (self.folder / ".venv").mkdir(exist_ok=True)
+        wanted = (SOURCE / "scripts/requirements-report.txt").read_text()
+        (self.folder / ".venv/installed-requirements.txt").write_text(f"{wanted}{version}\n")
+
+    def test_makes_the_environment_again_for_another_python(self):
+        self.installed(self.version)
+        self.assertEqual(self.call("install-deps").stdout, "")
+        self.installed("Python 2.7")
+        (self.folder / "venv.py").write_text("print('venv is run')\nraise SystemExit(1)")  # it comes no further
+        with unittest.mock.patch.dict(os.environ, {"PYTHONPATH": str(self.folder)}):
+            done = self.call("install-deps")
+        self.assertEqual(done.stdout, "install-deps: making .venv for the report's plots\nvenv is run\n")
+
+    def test_refuses_what_it_does_not_know(self):
+        self.installed(self.version)
         for options in ((), ("--test",), ("--fuzz",), ("--nightly",), ("--help",)):
             self.assertEqual(self.call("install-deps", *options).returncode, 0, options)
         for options, why in ((("--tets",), "unknown option '--tets'"), (("--test", "--cuda"), "got 2 options")):
