@@ -19,8 +19,8 @@ constexpr uint64_t kHugePage = 2 << 20;
 constexpr unsigned long kMaxNodes = 64;
 
 // The rest of the first line of the file that begins so.
-bool read_line(const char* path, const char* begins, char* line, int size) {
-    std::FILE* file = std::fopen(path, "re");
+bool read_line(const std::filesystem::path& path, const char* begins, char* line, int size) {
+    std::FILE* file = std::fopen(path.c_str(), "re");
     if (!file) return false;
     const size_t length = std::strlen(begins);
     bool found = false;
@@ -28,6 +28,18 @@ bool read_line(const char* path, const char* begins, char* line, int size) {
     std::fclose(file);
     if (found) std::memmove(line, line + length, std::strlen(line + length) + 1);
     return found;
+}
+
+// Those that numactl (--membind, --interleave, --preferred) chose for this thread, all where it chose none: a policy of
+// the memory's own would take its place.
+uint64_t nodes_of_policy() {
+#if defined(__linux__)
+    constexpr unsigned long kMaxPossible = 1024; // fewer than the kernel may know are refused
+    uint64_t nodes[kMaxPossible / 64] = {};
+    int mode = 0;
+    if (syscall(SYS_get_mempolicy, &mode, nodes, kMaxPossible + 1, nullptr, 0UL) == 0 && nodes[0] != 0) return nodes[0];
+#endif
+    return ~uint64_t{0};
 }
 
 // What lies between the first and the last boundary of `unit` in the memory.
@@ -53,11 +65,11 @@ uint64_t nodes_in(const char* list) {
     return out;
 }
 
-uint64_t memory_nodes() {
+uint64_t memory_nodes(const std::filesystem::path& root) {
     char line[1024];
-    if (!read_line("/sys/devices/system/node/has_memory", "", line, sizeof line)) return 0;
-    const uint64_t there = nodes_in(line);
-    if (!read_line("/proc/self/status", "Mems_allowed_list:\t", line, sizeof line)) return there;
+    if (!read_line(root / "sys/devices/system/node/has_memory", "", line, sizeof line)) return 0;
+    const uint64_t there = nodes_in(line) & nodes_of_policy();
+    if (!read_line(root / "proc/self/status", "Mems_allowed_list:\t", line, sizeof line)) return there;
     return there & nodes_in(line);
 }
 

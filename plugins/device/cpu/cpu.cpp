@@ -34,7 +34,7 @@ pb_device_info CpuDevice::info() const {
     out.computes = 1;
     out.activation_dtype = PB_F32;
     out.host_memory = 1;
-    const HostMemory memory = host_memory();
+    const kernels::HostMemory memory = kernels::host_memory();
     out.memory_total = memory.total;
     out.memory_free = memory.available;
     const char* isa = kernels::isa_name(machine_.kernels().isa);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "memory.hpp"
+#include "kernels/host_memory.hpp"
 #include "patchbay/sdk/device.hpp"
 
 namespace patchbay {
@@ -11,7 +11,7 @@ namespace patchbay {
 std::vector<pb_limit> measured_limits(const kernels::Machine& machine, const HostClock& host_clock) {
     if (!host_clock) throw Error(PB_UNAVAILABLE, "measuring needs the host's clock");
     constexpr uint64_t kMaxBytes = uint64_t{1} << 30; // more than caches hold; at most a quarter of free memory
-    const uint64_t bytes = std::min(kMaxBytes, host_memory().available / 4);
+    const uint64_t bytes = std::min(kMaxBytes, kernels::host_memory().available / 4);
     const auto now = [](void* ctx) { return static_cast<const HostClock*>(ctx)->now_ns(); };
     void* const clock = const_cast<HostClock*>(&host_clock);
     std::vector<pb_limit> out;

@@ -1,6 +1,5 @@
 #include "memory.hpp"
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -10,20 +9,6 @@
 namespace patchbay {
 
 constexpr uint64_t kAlignment = 64;
-
-HostMemory host_memory() {
-    HostMemory out;
-    std::FILE* file = std::fopen("/proc/meminfo", "re");
-    if (!file) return out;
-    char line[256];
-    while (std::fgets(line, sizeof line, file)) {
-        unsigned long long kib = 0;
-        if (std::sscanf(line, "MemTotal: %llu kB", &kib) == 1) out.total = kib * 1024;
-        if (std::sscanf(line, "MemAvailable: %llu kB", &kib) == 1) out.available = kib * 1024;
-    }
-    std::fclose(file);
-    return out;
-}
 
 // calloc, since it does not touch the fresh pages of a large block: a pool of KV that is never filled costs nothing.
 // The pointer that it returned is stored just before the memory.

@@ -4,12 +4,6 @@
 
 namespace patchbay {
 
-// Physical memory in bytes; 0: the system does not say.
-struct HostMemory {
-    uint64_t total = 0, available = 0;
-};
-HostMemory host_memory();
-
 class CpuMemory { // as sdk/device.hpp wants it
   public:
     void* alloc(uint64_t bytes) const; // zeroed, 64-byte aligned; throws Error. Pages are touched when first used

@@ -4,7 +4,11 @@
 
 #include <bit>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <string>
+#include <thread>
 
 #if defined(__linux__)
 #include <linux/mempolicy.h>
@@ -14,6 +18,8 @@
 
 namespace patchbay::kernels::memory_nodes_test {
 namespace {
+
+namespace fs = std::filesystem;
 
 TEST(MemoryNodes, ReadsTheKernelsLists) {
     EXPECT_EQ(nodes_in("0\n"), 1u);
@@ -33,6 +39,22 @@ int policy_at(void* memory, unsigned long* nodes) {
     int policy = -1;
     if (syscall(SYS_get_mempolicy, &policy, nodes, 65UL, memory, MPOL_F_ADDR) != 0) return -1;
     return policy;
+}
+
+TEST(MemoryNodes, AreThoseThatTheProcessMayAndIsToUse) {
+    const fs::path root = fs::path(testing::TempDir()) / ("nodes-" + std::to_string(getpid()));
+    fs::create_directories(root / "sys/devices/system/node");
+    fs::create_directories(root / "proc/self");
+    std::ofstream(root / "sys/devices/system/node/has_memory") << "0-2\n";
+    std::ofstream(root / "proc/self/status") << "Name:\tx\nMems_allowed_list:\t0-1\n";
+    std::thread([&] { // whose policy no other thread of this program takes over
+        unsigned long first = 1;
+        if (syscall(SYS_set_mempolicy, MPOL_DEFAULT, nullptr, 0UL) != 0) GTEST_SKIP() << "this system has no policies";
+        EXPECT_EQ(memory_nodes(root), 3u);
+        ASSERT_EQ(syscall(SYS_set_mempolicy, MPOL_BIND, &first, 65UL), 0);
+        EXPECT_EQ(memory_nodes(root), 1u) << "numactl --membind 0";
+    }).join();
+    fs::remove_all(root);
 }
 
 TEST(MemoryNodes, LaysWholePagesOnTheNodesInTurn) {
