@@ -10,6 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from missing import missing
+
 
 def write_whole(path: Path, text: str) -> None:
     """All or nothing, so that a full disk leaves no half report."""
@@ -37,9 +39,7 @@ def main() -> int:
         import page
         import results
     except ImportError as error:
-        print(
-            f"report: {error.name or error} is missing for {sys.executable}: run scripts/install-deps", file=sys.stderr
-        )
+        print(f"report: {missing(error)}", file=sys.stderr)
         return 1
     try:
         write_whole(out, page.page(results.read(database)))

@@ -11,6 +11,8 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+from missing import missing
+
 ROWS = 100_000  # of a row group
 
 
@@ -59,7 +61,7 @@ def main() -> int:
     try:
         wrong = export(args.database, args.table, args.out)
     except ImportError as error:
-        wrong = f"{error.name or error} is missing for {sys.executable}: run scripts/install-deps"
+        wrong = missing(error)
     except (sqlite3.Error, OSError) as error:
         wrong = f"cannot export {args.database}: {error}"
     if wrong:

@@ -8,6 +8,8 @@ import json
 import sys
 from pathlib import Path
 
+from missing import missing
+
 
 def draw(data: dict, out: Path) -> None:
     import numpy as np
@@ -69,7 +71,7 @@ def main() -> int:
     try:
         draw(json.loads(args.data.read_text()), args.out)
     except ImportError as error:
-        print(f"workload: {error.name or error} is missing for {sys.executable}: run scripts/install-deps", file=sys.stderr)
+        print(f"workload: {missing(error)}", file=sys.stderr)
         return 1
     except OSError as error:
         print(f"workload: cannot make {args.out}: {error}", file=sys.stderr)

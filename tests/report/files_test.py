@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -47,6 +48,34 @@ class Parquet(unittest.TestCase):
             self.assertNotIn("Traceback", done.stderr)
         self.assertEqual(self.out.read_bytes(), before)
         self.assertEqual(sorted(file.name for file in self.folder.iterdir()), ["r.sqlite", "t.parquet"])
+
+
+class Missing(unittest.TestCase):
+    """Scripts, run by a Python that has no packages."""
+
+    def say(self, scripts, name, *arguments):
+        command = [sys.executable, "-I", "-S", "-B", "-c",
+                   "import runpy, sys; sys.path.insert(0, sys.argv[1]); sys.argv[:2] = [];"
+                   "runpy.run_path(sys.argv[0], run_name='__main__')", scripts, scripts / name, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        return done.stderr
+
+    def test_installed_scripts_name_what_is_there(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder).resolve()
+            installed = folder / "scripts/report"
+            shutil.copytree(SCRIPT, installed)
+            database = folder / "r.sqlite"
+            plot = (database, "--out", folder / "t.svg")
+            database.write_text("{}")
+            for scripts, said in ((SCRIPT, ": run scripts/install-deps\n"),
+                                  (installed, f" that has what {folder}/scripts/requirements-report.txt names\n")):
+                self.assertTrue(self.say(scripts, "parquet.py", database, "t", "--out", "t.parquet").endswith(said))
+                self.assertTrue(self.say(scripts, "workload.py", *plot).endswith(said))
+                self.assertTrue(self.say(scripts, "__main__.py", database).endswith(said))
+            self.assertIn(": apt install python3-matplotlib, or set", self.say(installed, "workload.py", *plot))
+            self.assertNotIn("apt install", self.say(installed, "parquet.py", database, "t", "--out", "t.parquet"))
 
 
 class TracePlot(unittest.TestCase):

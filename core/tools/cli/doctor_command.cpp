@@ -17,7 +17,8 @@ struct DoctorOptions {
 
 Result<> examine(const DoctorOptions& o) {
     PB_TRY(const auto registry, registry_of(o.plugin_dirs));
-    const doctor::Surroundings machine = doctor::this_machine();
+    doctor::Surroundings machine = doctor::this_machine();
+    machine.in_checkout = in_checkout();
     RealClock clock;
     std::vector<doctor::Finding> all = doctor::check_devices(registry);
     for (const auto& some : {doctor::check_cpu(machine, clock), doctor::check_memory(machine),

@@ -41,6 +41,11 @@ fs::path support_folder() {
     return {};
 }
 
+bool in_checkout() {
+    std::error_code error;
+    return fs::exists(support_folder() / "scripts" / "install-deps", error);
+}
+
 std::string in_shell_quotes(const std::string& word) {
     constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:";
     if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
@@ -75,7 +80,8 @@ void add_report_command(Commands& commands) {
         "Examples:\n"
         "  patchbay report results/quickstart-20260101-120000\n"
         "  patchbay report old/results.sqlite\n"
-        "Needs Python with matplotlib: scripts/install-deps puts it into .venv. PATCHBAY_PYTHON names another one.");
+        "Needs Python with matplotlib: that of PATCHBAY_PYTHON, else of .venv, where scripts/install-deps of a checkout\n"
+        "puts it, else python3.");
     auto given = std::make_shared<std::string>();
     app->add_option("RESULTS", *given, "folder of results, or its results.sqlite")->required();
     set_action(commands, app, given, {print_report, print_error});

@@ -20,6 +20,7 @@ Result<> run_report_script(const std::string& file, const std::vector<std::strin
 
 // Of a build tree the checkout, of an installed program its share folder; empty where neither has scripts/report.
 std::filesystem::path support_folder();
+bool in_checkout(); // which has scripts/install-deps: an installed program has none
 
 std::string in_shell_quotes(const std::string& word);
 

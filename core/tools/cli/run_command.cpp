@@ -67,7 +67,8 @@ void end_with_report(const fs::path& database) {
         return;
     }
     std::cout << "results: " << database.string()
-              << "; no report was made, to make it: scripts/install-deps && patchbay report "
+              << "; no report was made, to make it: "
+              << (in_checkout() ? "scripts/install-deps" : "apt install python3-matplotlib") << " && patchbay report "
               << in_shell_quotes(database.parent_path().string()) << '\n';
 }
 

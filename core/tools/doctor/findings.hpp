@@ -26,6 +26,7 @@ struct Surroundings {
     std::function<bool(const std::string& library)> can_load;    // as dlopen would
     std::function<bool(const std::string& program)> in_path;
     std::function<bool(const std::vector<std::string>& words)> runs; // a command, silently, to exit code 0
+    bool in_checkout = true;                                     // where scripts/install-deps is
 };
 Surroundings this_machine();
 

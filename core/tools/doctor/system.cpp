@@ -1,11 +1,14 @@
 // What the kernel reports under /proc and /sys.
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
 
 #include "base/cores.hpp"
 #include "doctor/findings.hpp"
+#include "kernels/host_memory.hpp"
+#include "kernels/memory_nodes.hpp"
 
 namespace patchbay::doctor {
 namespace {
@@ -42,10 +45,40 @@ std::string percent(double share) {
     return text;
 }
 
-std::string gib(double kib) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.1f GiB", kib / (1 << 20));
-    return text;
+std::string gib(uint64_t bytes) { return one_decimal(static_cast<double>(bytes) / (1 << 30)) + " GiB"; }
+
+std::string nodes_text(const std::filesystem::path& root) {
+    const std::string there = first_line(root / "sys/devices/system/node/has_memory");
+    const uint64_t usable = kernels::memory_nodes(root);
+    if (there.empty()) return "the kernel reports none";
+    if (std::popcount(kernels::nodes_in(there.c_str())) < 2) return "one";
+    std::string some;
+    for (int node = 0; node < 64; ++node)
+        if (usable >> node & 1) some += (some.empty() ? "" : ",") + std::to_string(node);
+    const bool all = usable == kernels::nodes_in(there.c_str());
+    return "memory on nodes " + there + (all ? "" : ", for this process: " + some) +
+           (std::popcount(usable) > 1 ? ": weights and KV lie on all in turn" : "");
+}
+
+// "/dev/nvidia2"; empty: there is none.
+std::string first_card(const std::filesystem::path& root) {
+    std::string first;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(root / "dev", error)) {
+        const std::string name = entry.path().filename().string(), begins = "nvidia";
+        const bool card = name.starts_with(begins) && name.size() > begins.size() &&
+                          name.find_first_not_of("0123456789", begins.size()) == name.npos;
+        if (card && (first.empty() || name < first)) first = name;
+    }
+    return first.empty() ? "" : "/dev/" + first;
+}
+
+constexpr const char* kToolkit = "install NVIDIA's CUDA Toolkit, 12.0 or later";
+
+std::string remedy_of_no_cuda(const Surroundings& machine) {
+    const std::string toolkit = machine.in_path("nvcc") ? "" : std::string(kToolkit) + ", with nvcc in PATH; then ";
+    return toolkit + (machine.in_checkout ? "scripts/install-deps --cuda, then run cmake and build again (docs/cuda.md)"
+                                          : "build Patchbay from its source (docs/cuda.md)");
 }
 
 struct CpuTimes { // of all cores, in ticks
@@ -112,20 +145,17 @@ std::vector<Finding> check_cpu(const Surroundings& machine, Clock& clock) {
 std::vector<Finding> check_memory(const Surroundings& machine) {
     std::vector<Finding> out;
     const auto meminfo = machine.root / "proc/meminfo";
-    const double total = number_in(meminfo, "MemTotal:"), available = number_in(meminfo, "MemAvailable:");
-    const double swapped = number_in(meminfo, "SwapTotal:") - number_in(meminfo, "SwapFree:");
-    const bool enough = available * 4 >= total;
-    out.push_back({"memory", "size", enough ? State::kGood : State::kNote, gib(available) + " free of " + gib(total),
+    const kernels::HostMemory memory = kernels::host_memory(machine.root);
+    const double swapped = 1024 * (number_in(meminfo, "SwapTotal:") - number_in(meminfo, "SwapFree:"));
+    const bool enough = memory.available >= memory.total / 4;
+    out.push_back({"memory", "size", enough ? State::kGood : State::kNote,
+                   gib(memory.available) + " free of " + gib(memory.total) +
+                       (memory.limited ? ", as much as the control group leaves" : ""),
                    enough ? "" : "a model and its KV must fit what is free: kv_cache_memory, or a smaller model"});
     if (swapped > 0)
-        out.push_back({"memory", "swap", State::kNote, gib(swapped) + " is swapped out", "swapoff -a && swapon -a"});
+        out.push_back({"memory", "swap", State::kNote, gib(static_cast<uint64_t>(swapped)) + " is swapped out", "swapoff -a && swapon -a"});
 
-    const auto nodes = first_line(machine.root / "sys/devices/system/node/has_memory");
-    const bool several = nodes.find_first_of("-,") != nodes.npos;
-    out.push_back({"memory", "nodes", State::kGood,
-                   several         ? "memory on nodes " + nodes + ": weights and KV lie on all in turn"
-                   : nodes.empty() ? "the kernel reports none"
-                                   : "one", ""});
+    out.push_back({"memory", "nodes", State::kGood, nodes_text(machine.root), ""});
 
     const auto huge = first_line(machine.root / "sys/kernel/mm/transparent_hugepage/enabled");
     if (huge.find("[always]") != huge.npos || huge.find("[madvise]") != huge.npos)
@@ -138,32 +168,33 @@ std::vector<Finding> check_memory(const Surroundings& machine) {
 }
 
 std::vector<Finding> check_gpu(const Surroundings& machine, const std::vector<std::string>& devices) {
-    const bool card = std::filesystem::exists(machine.root / "dev/nvidia0");
+    const std::string card = first_card(machine.root);
     const std::string driver = first_line(machine.root / "proc/driver/nvidia/version");
+    const bool made = std::find(devices.begin(), devices.end(), "cuda") != devices.end();
     std::vector<Finding> out;
-    if (card)
-        out.push_back({"gpu", "card", State::kGood, "an NVIDIA GPU is at /dev/nvidia0", ""});
+    if (!card.empty())
+        out.push_back({"gpu", "card", State::kGood, "an NVIDIA GPU is at " + card, ""});
     else
-        out.push_back({"gpu", "card", State::kAbsent, "no NVIDIA GPU (/dev/nvidia0)",
+        out.push_back({"gpu", "card", State::kAbsent, "no NVIDIA GPU (/dev/nvidia0, 1, …)",
                        "if the machine has one: install its driver; in a container: --gpus all"});
-    if (card && std::find(devices.begin(), devices.end(), "cuda") == devices.end())
-        out.push_back({"gpu", "device cuda", State::kAbsent, "this build has none",
-                       "scripts/install-deps --cuda, then run cmake and build again (docs/cuda.md)"});
+    if (!card.empty() && !made)
+        out.push_back({"gpu", "device cuda", State::kAbsent, "this build has none", remedy_of_no_cuda(machine)});
     if (!driver.empty()) out.push_back({"gpu", "driver", State::kGood, driver, ""});
-    else if (card) out.push_back({"gpu", "driver", State::kAbsent, "the driver does not answer", "nvidia-smi"});
+    else if (!card.empty()) out.push_back({"gpu", "driver", State::kAbsent, "the driver does not answer", "nvidia-smi"});
+    if (made) return out; // with the libraries that it was linked with, which other programs need not find
     struct Library {
         const char* name;
         std::vector<std::string> files; // any of them
         const char* remedy;
     };
-    const Library libraries[] = {
-        {"CUDA runtime", {"libcudart.so", "libcudart.so.13", "libcudart.so.12"}, "apt install nvidia-cuda-toolkit"},
-        {"cuBLAS", {"libcublas.so", "libcublas.so.13", "libcublas.so.12"}, "apt install nvidia-cuda-toolkit"},
-        {"NCCL", {"libnccl.so.2"}, "apt install libnccl2"}};
+    const Library libraries[] = {{"CUDA runtime", {"libcudart.so.13", "libcudart.so.12"}, kToolkit},
+                                 {"cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}, kToolkit},
+                                 {"NCCL", {"libnccl.so.2"}, "install NVIDIA's NCCL"}};
     for (const Library& l : libraries) {
         const auto found = std::find_if(l.files.begin(), l.files.end(), machine.can_load);
         if (found != l.files.end()) out.push_back({"gpu", l.name, State::kGood, *found + " loads", ""});
-        else out.push_back({"gpu", l.name, State::kAbsent, l.files[0] + " does not load", card ? l.remedy : ""});
+        else
+            out.push_back({"gpu", l.name, State::kAbsent, l.files[0] + " does not load", card.empty() ? "" : l.remedy});
     }
     return out;
 }
@@ -183,7 +214,9 @@ std::vector<Finding> check_tools(const Surroundings& machine, const std::string&
     const bool plots = machine.runs({report_python, "-c", "import matplotlib"});
     out.push_back({"tools", "report Python", plots ? State::kGood : State::kAbsent,
                    plots ? report_python : report_python + " has no matplotlib, which `patchbay report` needs",
-                   plots ? "" : "scripts/install-deps, or set PATCHBAY_PYTHON to a Python that has it"});
+                   plots ? ""
+                         : std::string(machine.in_checkout ? "scripts/install-deps" : "apt install python3-matplotlib") +
+                               ", or set PATCHBAY_PYTHON to a Python that has it"});
     return out;
 }
 

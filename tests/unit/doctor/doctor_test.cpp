@@ -80,24 +80,48 @@ TEST_F(Doctor, MeasuresMemoryAndHugePages) {
     EXPECT_EQ(named(all, "huge pages").state, State::kGood);
 }
 
+TEST_F(Doctor, ShowsTheMemoryThatTheControlGroupLeaves) {
+    file("proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 12582912 kB\n");
+    file("proc/self/cgroup", "0::/\n");
+    file("sys/fs/cgroup/memory.max", "1073741824\n");
+    file("sys/fs/cgroup/memory.current", "536870912\n");
+    const Finding size = named(check_memory(machine_), "size");
+    EXPECT_EQ(size.found, "0.5 GiB free of 1.0 GiB, as much as the control group leaves");
+    EXPECT_EQ(size.state, State::kGood);
+}
+
 TEST_F(Doctor, ShowsTheNodesOfMemory) {
     file("sys/devices/system/node/has_memory", "0\n");
     EXPECT_EQ(named(check_memory(machine_), "nodes").found, "one");
     file("sys/devices/system/node/has_memory", "0-1\n");
     EXPECT_EQ(named(check_memory(machine_), "nodes").found, "memory on nodes 0-1: weights and KV lie on all in turn");
+    file("proc/self/status", "Mems_allowed_list:\t1\n");
+    EXPECT_EQ(named(check_memory(machine_), "nodes").found, "memory on nodes 0-1, for this process: 1");
+    file("sys/devices/system/node/has_memory", "0-3\n");
+    file("proc/self/status", "Mems_allowed_list:\t1-2\n");
+    EXPECT_EQ(named(check_memory(machine_), "nodes").found,
+              "memory on nodes 0-3, for this process: 1,2: weights and KV lie on all in turn");
 }
 
 TEST_F(Doctor, AdvisesLibrariesOnlyWhereThereIsAGpu) {
-    loads_ = "libcublas.so";
+    loads_ = "libcublasLt.so.12";
     auto all = check_gpu(machine_, {"cpu"});
     EXPECT_EQ(named(all, "card").state, State::kAbsent);
-    EXPECT_EQ(named(all, "cuBLAS").state, State::kGood);
-    EXPECT_EQ(named(all, "NCCL").remedy, "");
+    EXPECT_EQ(named(all, "cuBLASLt").state, State::kGood);
+    EXPECT_EQ(named(all, "CUDA runtime").remedy, "");
     file("dev/nvidia0", "");
     all = check_gpu(machine_, {"cpu"});
     EXPECT_EQ(named(all, "card").state, State::kGood);
     EXPECT_EQ(named(all, "driver").remedy, "nvidia-smi");
-    EXPECT_EQ(named(all, "NCCL").remedy, "apt install libnccl2");
+    EXPECT_EQ(named(all, "CUDA runtime").remedy, "install NVIDIA's CUDA Toolkit, 12.0 or later");
+    EXPECT_THAT(check_gpu(machine_, {"cpu", "cuda"}), testing::SizeIs(2)) << "it has its own: card and driver alone";
+}
+
+TEST_F(Doctor, FindsAGpuOfAnyNumber) {
+    for (const char* other : {"nvidiactl", "nvidia-uvm", "nvidia", "nvidia1x"}) file("dev/" + std::string(other), "");
+    EXPECT_EQ(named(check_gpu(machine_, {"cuda"}), "card").state, State::kAbsent);
+    file("dev/nvidia12", "");
+    EXPECT_EQ(named(check_gpu(machine_, {"cuda"}), "card").found, "an NVIDIA GPU is at /dev/nvidia12");
 }
 
 TEST_F(Doctor, SaysHowABuildGetsTheDeviceOfAGpuThatIsThere) {
@@ -108,7 +132,12 @@ TEST_F(Doctor, SaysHowABuildGetsTheDeviceOfAGpuThatIsThere) {
     };
     EXPECT_EQ(says({"cpu"}), "");
     file("dev/nvidia0", "");
-    EXPECT_THAT(says({"cpu"}), testing::HasSubstr("scripts/install-deps --cuda"));
+    EXPECT_THAT(says({"cpu"}), testing::StartsWith("install NVIDIA's CUDA Toolkit, 12.0 or later, with nvcc in PATH; "
+                                                   "then scripts/install-deps --cuda"));
+    machine_.in_path = [](const std::string& program) { return program == "nvcc"; };
+    EXPECT_THAT(says({"cpu"}), testing::StartsWith("scripts/install-deps --cuda, then run cmake"));
+    machine_.in_checkout = false;
+    EXPECT_EQ(says({"cpu"}), "build Patchbay from its source (docs/cuda.md)");
     EXPECT_EQ(says({"cpu", "cuda"}), "");
 }
 
@@ -155,6 +184,10 @@ TEST_F(Doctor, NamesWhatBuildsPluginsAndMakesReports) {
     EXPECT_EQ(named(all, "CMake").remedy, "apt install cmake");
     EXPECT_EQ(ran, (std::vector<std::string>{"/opt/python", "-c", "import matplotlib"}));
     EXPECT_THAT(named(all, "report Python").found, testing::HasSubstr("/opt/python has no matplotlib"));
+    EXPECT_THAT(named(all, "report Python").remedy, testing::StartsWith("scripts/install-deps, or"));
+    machine_.in_checkout = false;
+    EXPECT_THAT(named(check_tools(machine_, "/opt/python"), "report Python").remedy,
+                testing::StartsWith("apt install python3-matplotlib, or set PATCHBAY_PYTHON"));
     machine_.runs = [](const auto&) { return true; };
     EXPECT_EQ(named(check_tools(machine_, "/opt/python"), "report Python").found, "/opt/python");
 }
