@@ -80,8 +80,8 @@ void add_report_command(Commands& commands) {
         "Examples:\n"
         "  patchbay report results/quickstart-20260101-120000\n"
         "  patchbay report old/results.sqlite\n"
-        "Needs Python with matplotlib: that of PATCHBAY_PYTHON, else of .venv, where scripts/install-deps of a checkout\n"
-        "puts it, else python3.");
+        "Needs Python with matplotlib: that of PATCHBAY_PYTHON, else of the checkout's .venv, which\n"
+        "scripts/install-deps makes, else python3.");
     auto given = std::make_shared<std::string>();
     app->add_option("RESULTS", *given, "folder of results, or its results.sqlite")->required();
     set_action(commands, app, given, {print_report, print_error});

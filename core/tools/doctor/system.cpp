@@ -153,7 +153,8 @@ std::vector<Finding> check_memory(const Surroundings& machine) {
                        (memory.limited ? ", as much as the control group leaves" : ""),
                    enough ? "" : "a model and its KV must fit what is free: kv_cache_memory, or a smaller model"});
     if (swapped > 0)
-        out.push_back({"memory", "swap", State::kNote, gib(static_cast<uint64_t>(swapped)) + " is swapped out", "swapoff -a && swapon -a"});
+        out.push_back({"memory", "swap", State::kNote, gib(static_cast<uint64_t>(swapped)) + " is swapped out",
+                       "swapoff -a && swapon -a"});
 
     out.push_back({"memory", "nodes", State::kGood, nodes_text(machine.root), ""});
 
@@ -180,7 +181,8 @@ std::vector<Finding> check_gpu(const Surroundings& machine, const std::vector<st
     if (!card.empty() && !made)
         out.push_back({"gpu", "device cuda", State::kAbsent, "this build has none", remedy_of_no_cuda(machine)});
     if (!driver.empty()) out.push_back({"gpu", "driver", State::kGood, driver, ""});
-    else if (!card.empty()) out.push_back({"gpu", "driver", State::kAbsent, "the driver does not answer", "nvidia-smi"});
+    else if (!card.empty())
+        out.push_back({"gpu", "driver", State::kAbsent, "the driver does not answer", "nvidia-smi"});
     if (made) return out; // with the libraries that it was linked with, which other programs need not find
     struct Library {
         const char* name;
@@ -212,11 +214,10 @@ std::vector<Finding> check_tools(const Surroundings& machine, const std::string&
     need("compiler", {"g++", "clang++"}, "apt install g++");
     need("CMake", {"cmake"}, "apt install cmake");
     const bool plots = machine.runs({report_python, "-c", "import matplotlib"});
+    const std::string install = machine.in_checkout ? "scripts/install-deps" : "apt install python3-matplotlib";
     out.push_back({"tools", "report Python", plots ? State::kGood : State::kAbsent,
                    plots ? report_python : report_python + " has no matplotlib, which `patchbay report` needs",
-                   plots ? ""
-                         : std::string(machine.in_checkout ? "scripts/install-deps" : "apt install python3-matplotlib") +
-                               ", or set PATCHBAY_PYTHON to a Python that has it"});
+                   plots ? "" : install + ", or set PATCHBAY_PYTHON to a Python that has it"});
     return out;
 }
 
