@@ -72,6 +72,7 @@
 #define AT_UNLOAD (void)0
 #endif
 
+#define NO_NUMBER __builtin_nan("")
 #define MAYBE_UNUSED __attribute__((unused)) static
 
 MAYBE_UNUSED pb_status create(const pb_host *host, const pb_config *config, void **self) {
