@@ -8,6 +8,7 @@
 #include "bench/model_bench.hpp"
 #include "bench/spec_bench.hpp"
 #include "bench/times.hpp"
+#include "engine/simulation.hpp"
 #include "unit/engine/engine_fixture.hpp"
 
 namespace patchbay::bench::bench_test {

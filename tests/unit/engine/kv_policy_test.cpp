@@ -6,8 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "engine/trace/kv_event_file.hpp"
 #include "engine/placement/pressure.hpp"
+#include "engine/trace/step_files.hpp"
 #include "unit/engine/engine_fixture.hpp"
 #include "unit/engine/temporary_folder.hpp"
 
@@ -39,14 +39,11 @@ TEST(CacheSaltOfARequest, DecidesWhoSharesItsBlocks) {
 TEST(KvEventsOfAnEngine, AreLinesOfJson) {
     const auto path = temporary_folder() / "kv_events.jsonl";
     Harness h(tiny_model());
-    auto file = KvEventFile::create(path.string(), 8);
-    ASSERT_TRUE(file);
-    h.engine->on_kv_events(
-        [&](std::span<const kv::CacheEvent> events, uint64_t now_ns) { (*file)->write(events, now_ns); });
+    ASSERT_TRUE(h.engine->files().write({.kv_events = path.string()}));
     const auto prompt = random_prompt(1, 17);
     h.run(h.add(request(prompt, "", 2)));
     ASSERT_TRUE(h.engine->reset_prefix_cache());
-    ASSERT_TRUE((*file)->close());
+    ASSERT_TRUE(h.engine->files().close());
     std::vector<nlohmann::json> lines;
     std::ifstream in(path);
     for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
@@ -59,7 +56,7 @@ TEST(KvEventsOfAnEngine, AreLinesOfJson) {
     EXPECT_EQ(lines[1]["parent_block_hash"].get<std::string>(), lines[0]["block_hashes"][0].get<std::string>());
     EXPECT_EQ(lines[2]["type"].get<std::string>(), "AllBlocksCleared");
     EXPECT_GT(lines[2]["ts"].get<double>(), 0);
-    EXPECT_FALSE(KvEventFile::create("/nowhere/events.jsonl", 8));
+    EXPECT_FALSE(h.engine->files().write({.kv_events = "/nowhere/events.jsonl"}));
 }
 
 config::EngineConfig crowded() {
