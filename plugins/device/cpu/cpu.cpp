@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "kernels/host_memory.hpp"
 #include "measure.hpp"
 
 namespace patchbay {
