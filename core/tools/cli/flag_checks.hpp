@@ -21,6 +21,7 @@ namespace detail {
 template <class V>
 std::string plain_text(V value) { // 0.000001 and not 1e-06
     if constexpr (std::is_floating_point_v<V>) {
+        if (value > 0 && value < V(1e-6)) return number_text(value);
         char digits[400]; // of the largest double
         return {digits, std::to_chars(digits, digits + sizeof digits, value, std::chars_format::fixed).ptr};
     } else {

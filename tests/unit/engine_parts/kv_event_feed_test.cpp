@@ -69,7 +69,7 @@ TEST(KvEventFeed, WritesAFileBesideTheListener) {
     cache_two_blocks();
     feed.on_end({});
     EXPECT_FALSE(feed.has_file());
-    EXPECT_THAT(b.kv.events().take(), IsEmpty()) << "nobody is there, and nothing is kept";
+    EXPECT_THAT(b.kv.events().take(), IsEmpty()) << "there is no listener and no file: nothing is kept";
 }
 
 }  // namespace
