@@ -38,7 +38,7 @@ class Header : public ::testing::TestWithParam<std::string> {
     static void expect_compiles(const std::string& compiler, const std::string& language) {
         const std::string include = std::string(" -I'") + patchbay::kSourceDir + "/core/include' -I'" +
                                     patchbay::kBuildDir + "/include'";
-        const std::string command = "printf '#include \"patchbay/" + GetParam() + "\"\\n' | '" + compiler + "' " +
+        const std::string command = "printf '#include \"patchbay/" + GetParam() + "\"\\nint used;\\n' | '" + compiler + "' " +
                                     language + " -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only" + include +
                                     " - 2>&1";
         FILE* pipe = popen(command.c_str(), "r");
