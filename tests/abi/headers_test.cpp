@@ -38,9 +38,9 @@ class Header : public ::testing::TestWithParam<std::string> {
     static void expect_compiles(const std::string& compiler, const std::string& language) {
         const std::string include = std::string(" -I'") + patchbay::kSourceDir + "/core/include' -I'" +
                                     patchbay::kBuildDir + "/include'";
-        const std::string command = "printf '#include \"patchbay/" + GetParam() + "\"\\nint used;\\n' | '" + compiler + "' " +
-                                    language + " -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only" + include +
-                                    " - 2>&1";
+        const std::string source = "#include \"patchbay/" + GetParam() + "\"\\nint used;\\n"; // C wants something
+        const std::string command = "printf '" + source + "' | '" + compiler + "' " + language +
+                                    " -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only" + include + " - 2>&1";
         FILE* pipe = popen(command.c_str(), "r");
         ASSERT_NE(pipe, nullptr);
         std::string said;
