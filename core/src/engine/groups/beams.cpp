@@ -29,9 +29,10 @@ std::vector<TokenId> end_tokens(const SamplingParams& p, const std::vector<Token
 
 // Of them those that are a stop reason (see Outputs).
 std::vector<TokenId> named_ends(const SamplingParams& p, const BeamLimits& limits) {
-    if (!limits.tokenizer) return p.stop_token_ids;
+    const std::optional<TokenId> own = limits.tokenizer ? limits.tokenizer->eos() : std::nullopt;
+    if (!own) return p.stop_token_ids;
     std::vector<TokenId> ends = end_tokens(p, limits.eos);
-    if (const auto own = limits.tokenizer->eos(); own && !p.ignore_eos) std::erase(ends, *own);
+    if (!p.ignore_eos) std::erase(ends, *own);
     return ends;
 }
 

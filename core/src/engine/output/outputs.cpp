@@ -63,7 +63,7 @@ bool Outputs::is_end(const SamplingParams& p, TokenId token) const {
     return !p.ignore_eos && std::ranges::find(eos_, token) != eos_.end();
 }
 
-// As in vLLM it is no stop reason; another end token of the model is one.
+// As in vLLM it is no stop reason; another end token of the model is one, where the tokenizer has its own.
 bool Outputs::is_own_end(const SamplingParams& p, TokenId token) const {
     return !p.ignore_eos && tokenizer_ && tokenizer_->eos() == token;
 }
@@ -90,7 +90,7 @@ std::optional<Ending> Outputs::append(Sequence& s, TokenId token, size_t row, co
         out.delta.text += stops.add(out.text->detokenizer.add(token), may_stop);
         if (!ends && !stops.matched().empty()) return Ending{FinishReason::kStop, stops.matched()};
     }
-    const bool named = (is_stop || tokenizer_) && !is_own_end(p, token);
+    const bool named = (is_stop || (tokenizer_ && tokenizer_->eos())) && !is_own_end(p, token);
     if (ends && named) out.delta.stop_token = token;
     if (ends) return Ending{FinishReason::kStop, named ? std::to_string(token) : ""};
     if (must_end) return Ending{FinishReason::kStop, ""}; // min_tokens or not
