@@ -5,7 +5,9 @@
 
 #include "engine/facts.hpp"
 #include "engine/placement/recomputation.hpp"
+#include "engine/swap/swap_control.hpp"
 #include "engine/swap/swaps.hpp"
+#include "engine/swap/together.hpp"
 #include "execution/model_exchange.hpp"
 #include "unit/engine_parts/step_neighbours.hpp"
 #include "unit/engine_parts/built_plugins.hpp"
@@ -142,6 +144,30 @@ TEST(ModelSwaps, WeightsThatNoOneUsesAreReleasedBetweenSteps) {
     b.swaps.reset();
     b.part.reset();
     EXPECT_THAT(b.exchange.released, UnorderedElementsAre(1, 2)) << "and all with the slot";
+}
+
+TEST(ModelSwaps, WeightsThatNoOneUsesLeaveTheirRoomToTheNext) {
+    Bench b;
+    b.prepare(); // and dropped
+    b.exchange.load_fault = "too few bytes are free";
+    EXPECT_EQ(b.prepare()->record().phase, "load");
+    EXPECT_THAT(b.exchange.released, ElementsAre(1)) << "before others are loaded";
+}
+
+TEST(ModelSwaps, WeightsOfATransactionThatIsRefusedAreReleased) {
+    Bench b;
+    FakeSwapPort other{b.clock, b.context, b.journal};
+    SwapControl control{{b.config, b.services, {&other, &other, &other, &other, &other, b.part.get()}, *b.part,
+                         b.swaps->transactions()}};
+    const auto request = [](SwapSlot slot, const std::string& name) {
+        return SwapRequest{.slot = slot, .choice = {name, {}}, .registry = built_plugins(), .prober = prober()};
+    };
+    const auto swaps =
+        control.prepare_together({request(SwapSlot::kModel, kSourceDir + std::string("/models/demo-target")),
+                                  request(SwapSlot::kSampler, "absent")});
+    EXPECT_EQ(swaps[0]->record().phase, kTogether);
+    EXPECT_EQ(swaps[1]->record().phase, "find");
+    EXPECT_THAT(b.exchange.released, ElementsAre(1));
 }
 
 TEST(ModelSwaps, ARefusalSaysInWhichPhaseAndWhy) {

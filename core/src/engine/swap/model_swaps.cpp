@@ -80,10 +80,10 @@ std::shared_ptr<host::Swap> ModelSwaps::prepare(const CandidateInputs& in, const
     if (!opened.component) return refuse(opened.component.phase, opened.component.why);
     auto component = std::move(opened.component.made);
     const auto alive = std::make_shared<int>();
+    run([&] { release_unused(); }); // which may be the room that these need
     auto loaded = exchange_->load(*component, *opened.choice, {in.choice.plugin, opened.identity}, run);
     if (!loaded) return refuse("load", loaded.failure());
     component->keep(alive);
-    run([&] { release_unused(); });
     {
         const std::lock_guard lock(mutex_);
         waiting_.insert_or_assign(component.get(), Loaded{*std::move(loaded), opened.identity,

@@ -44,6 +44,9 @@ class ModelSwaps final : public SwapPort {
     // in.choice.plugin: the folder or file of the weights. Ready to be posted, or refused. [any thread, beside steps]
     std::shared_ptr<host::Swap> prepare(const CandidateInputs& in, const runner::BetweenSteps& run);
 
+    // Weights of candidates that are gone, and never took the slot. [between steps]
+    void release_unused();
+
     // Whether the checkpoint keeps other KV than the model that runs, or has another vocabulary, so that only a new
     // engine can run it. False where it cannot be said, which prepare() then explains. Likewise.
     bool needs_new_engine(const CandidateInputs& in);
@@ -71,7 +74,6 @@ class ModelSwaps final : public SwapPort {
         std::string dtype;    // of what is not quantised
         std::weak_ptr<void> component; // expired: it is gone, and was never in use
     };
-    void release_unused(); // between steps
     Result<> exchange(const host::Component&, Loaded&);
 
     const Parts p_;

@@ -23,20 +23,24 @@ const host::Registry& allowed_of(const config::EngineConfig& c, const host::Regi
     return keep.emplace(all.restricted_to(*c.allowed_plugins));
 }
 
+runner::BetweenSteps between_steps_of(const SwapRequest& request) {
+    if (request.between_steps) return request.between_steps;
+    return [](const std::function<void()>& f) {
+        f();
+        return true;
+    };
+}
+
 }  // namespace
 
 std::shared_ptr<host::Swap> SwapControl::prepare(const SwapRequest& request, uint64_t transaction) {
     std::optional<host::Registry> keep;
     const host::Registry& registry = allowed_of(p_.config, request.registry, keep);
     const CandidateInputs inputs{request.choice, registry, request.prober, p_.services, transaction};
-    const auto at_once = [](const std::function<void()>& f) {
-        f();
-        return true;
-    };
     SwapPort& slot_port = port(request.slot);
     try {
         if (request.slot != SwapSlot::kModel) return prepare_swap(slot_port, request.slot, inputs);
-        return p_.model_swaps.prepare(inputs, request.between_steps ? request.between_steps : at_once);
+        return p_.model_swaps.prepare(inputs, between_steps_of(request));
     } catch (const std::exception& e) { // as without memory
         host::Identity to;
         to.kind = name_of(request.slot);
@@ -89,6 +93,8 @@ std::vector<std::shared_ptr<host::Swap>> SwapControl::prepare_together(const std
     if (!failed) return out;
     for (size_t i = 0; i < requests.size(); ++i)
         port(requests[i].slot).slot().line().withdraw(out[i], kTogether, *failed);
+    if (const auto model = std::ranges::find(requests, SwapSlot::kModel, &SwapRequest::slot); model != requests.end())
+        between_steps_of(*model)([&] { p_.model_swaps.release_unused(); });
     return out;
 }
 
