@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "metrics/scrape.hpp"
 #include "paths.hpp"
 #include "serve/admin_fixture.hpp"
 
@@ -58,6 +59,20 @@ TEST(AdminRequests, ThatAreMalformedAreRefusedByName) {
         EXPECT_THAT(got.body["error"]["message"].get<std::string>(), HasSubstr(c.text));
     }
     EXPECT_EQ(engine.status()["state"], "running");
+}
+
+TEST(AdminMetrics, AreOfTheRequestsOfTheServer) {
+    const Controlled engine;
+    const auto in_flight = [&] {
+        const auto answer = ask_admin(engine.address(), "GET", "/metrics");
+        return answer ? metrics::Scrape(answer->body).sum("patchbay_http_requests_in_flight") : -1;
+    };
+    EXPECT_EQ(in_flight(), 0) << "the one that asks is not among them";
+    HttpClient client(engine.server.port());
+    const HeldEngine held(engine.server); // so that the request lasts
+    client.post("/v1/completions", greedy("The king", 2).dump());
+    wait_until("request", [&] { return engine.server.server->engine().status().inbox == 1; });
+    EXPECT_EQ(in_flight(), 1);
 }
 
 TEST(AdminPlugins, SayWhichCanBeUsedAndWhyNot) {

@@ -35,8 +35,8 @@ std::vector<Route> operator_routes(const OperatorContext& context) {
     };
 }
 
-HttpResponse metrics_text(ServeMetrics& metrics, const HttpServer& http) {
-    metrics.scrape(http.connections(), http.exchanges() - 1); // without the one that asks
+HttpResponse metrics_text(ServeMetrics& metrics, const HttpServer& http, size_t asking) {
+    metrics.scrape(http.connections(), http.exchanges() - asking);
     return {200, metrics.text(), kMetricsType};
 }
 

@@ -20,7 +20,8 @@ struct OperatorContext { // all of it outlives the requests
 
 std::vector<Route> operator_routes(const OperatorContext&);
 
-// The answer to /metrics, with the connections and exchanges that there are now.
-HttpResponse metrics_text(ServeMetrics&, const HttpServer&);
+// The answer to /metrics, with the connections and exchanges that there are now. asking: how many of the exchanges are
+// the one that it answers: 1, or 0 where that is another server's.
+HttpResponse metrics_text(ServeMetrics&, const HttpServer&, size_t asking);
 
 }  // namespace patchbay::serve

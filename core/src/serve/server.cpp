@@ -62,7 +62,7 @@ Result<> Server::start_admin() {
     };
     auto admin = Admin::start(
         *options_.admin, {*engine_, observers_.journal(), metrics_, model, "serve", options_.version,
-                          [this] { drain(); }, [this] { return metrics_text(metrics_, *http_); }, {},
+                          [this] { drain(); }, [this] { return metrics_text(metrics_, *http_, 0); }, {},
                           replacement_.get()});
     if (admin) admin_ = *std::move(admin);
     else if (options_.admin->required) return admin.failure();
@@ -92,7 +92,7 @@ Server::Server(const ServerOptions& options, std::unique_ptr<engine::Engine> eng
         ModelReplacement::Parts{*engine_, gate_, observers_.journal(), options.make_engine, taken_over});
     drainer_.emplace(admission_, gate_, *engine_);
     routes_.add(operator_routes(
-        {*engine_, admission_, routes_, [this] { return metrics_text(metrics_, *http_); }, options.version}));
+        {*engine_, admission_, routes_, [this] { return metrics_text(metrics_, *http_, 1); }, options.version}));
     routes_.add(model_routes(gate_, routes_));
     routes_.add(text_routes({*engine_, gate_, admission_, routes_, metrics_, options.prefix_cache_per_key}));
 }
