@@ -90,6 +90,31 @@ TEST(Passes, ThoseOfAStepThatIsComputedAnewKeepTheirOrder) {
     EXPECT_THAT(waiting, ElementsAre(all[0]->id, all[2]->id));
 }
 
+TEST(Passes, BeamsOfAStepThatIsGivenUpAreCountedOnce) {
+    Bench b;
+    b.context.step = 7;
+    SamplingParams search;
+    search.beam_width = search.n = 3;
+    std::vector<Sequence*> beams;
+    for (uint32_t i = 0; i < search.n; ++i) {
+        beams.push_back(&b.run(4, 0, search));
+        beams[i]->group = beams[0]->id;
+        beams[i]->index = i;
+        ASSERT_TRUE(b.kv.tables().grow(beams[i]->kv.table, 4));
+        b.step.push_back({beams[i], 4, 4, 1});
+    }
+    b.beams.add(beams);
+    ASSERT_TRUE(b.part.submit(b.step, {.overlaps = true}));
+    b.part.give_up();
+    EXPECT_EQ(b.report().preemption.preemptions, search.n);
+    for (const Sequence* s : beams) {
+        EXPECT_EQ(s->record.preemptions, 1u);
+        EXPECT_EQ(s->in_flight.tokens, 0u);
+    }
+    EXPECT_THAT(b.waiting(), ElementsAre(beams[0]->id)) << "the others wait with it";
+    EXPECT_EQ(b.kv.pool().used(), 0u);
+}
+
 TEST(Passes, AFailureOfTheExecutorIsTheSteps) {
     Bench b;
     Sequence& s = b.run(6, 0);

@@ -71,8 +71,10 @@ void Passes::give_up() {
 // others compute anew; what may hold half a step (KV, states, named blocks) is given up.
 void Passes::compute_anew(InFlightStep& step) {
     p_.executor.cancel();
+    for (const Placed& item : step.items) p_.preemption.forget_writes(*item.sequence); // before any gives pages back
     for (auto item = step.items.rbegin(); item != step.items.rend(); ++item) // each goes before all that wait
-        p_.preemption.compute_anew(*item->sequence);
+        if (item->sequence->place == Place::kRunning) // beams leave together
+            p_.preemption.compute_anew(*item->sequence);
     for (const kv::BlockTable& table : step.held) p_.kv.prefixes().forget(table); // of sequences that have ended since
     p_.in_flight.drop_oldest();
 }

@@ -33,9 +33,13 @@ void Preemption::preempt(Sequence& s, pb_preemption how) {
     if (s.has_siblings()) p_.hints.refresh_siblings(s.group);
 }
 
-void Preemption::compute_anew(Sequence& s) {
+void Preemption::forget_writes(Sequence& s) {
     s.in_flight = {};
     p_.kv.prefixes().forget(s.kv.table);
+}
+
+void Preemption::compute_anew(Sequence& s) {
+    forget_writes(s);
     // Nothing of it is worth a place in host memory.
     p_.context.report.preemption.preempted_tokens += std::exchange(s.computed, 0);
     preempt(s, PB_PREEMPT_RECOMPUTE);

@@ -35,8 +35,8 @@ class Preemption {
     explicit Preemption(const Parts& parts) : p_(parts) {}
 
     void preempt(Sequence&, pb_preemption how); // one that runs: it waits, before all others
-    // What a step in flight wrote of it is of no use: likewise, and its blocks lose their names.
-    void compute_anew(Sequence&);
+    void forget_writes(Sequence&); // by steps in flight, which are of no use: its blocks lose their names
+    void compute_anew(Sequence&);  // likewise, and it is preempted
     bool swap_in(Sequence&);                    // with room for a token more. False: there are not enough pages
     // Pages for all tokens of those that run. If they are there, a preemption has another reason: a seat, or a token
     // that was none.
