@@ -62,7 +62,8 @@ Admin::Admin(AdminOptions options, Controlled controlled, host::Registry registr
     : options_(std::move(options)), controlled_(std::move(controlled)),
       routes_(keys_of(options_.address), controlled_.metrics,
               "no valid admin token, expected 'Authorization: Bearer TOKEN', with the token of --admin-token-file"),
-      swaps_(controlled_.engine, controlled_.journal, options_.ledger, controlled_.replacement),
+      swaps_(controlled_.engine, controlled_.journal, options_.ledger, controlled_.replacement,
+             options_.requested.swap.probation_steps),
       registry_(std::make_shared<const host::Registry>(std::move(registry))) {
     routes_.add(routes());
 }

@@ -21,9 +21,9 @@ std::vector<PendingSwap> parts_of(const SwapOrder& order, const char* state) {
 }  // namespace
 
 LiveSwaps::LiveSwaps(service::LiveEngine& engine, SlotJournal& journal, std::shared_ptr<SlotLedger> ledger,
-                     ModelReplacement* replacement)
+                     ModelReplacement* replacement, uint64_t probation_steps)
     : engine_(engine), journal_(journal), ledger_(std::move(ledger)), replacement_(replacement),
-      thread_([this] { loop(); }) {}
+      max_awaited_steps_(probation_steps + kUncalledSteps), thread_([this] { loop(); }) {}
 
 LiveSwaps::~LiveSwaps() { stop(); }
 
@@ -155,12 +155,13 @@ void LiveSwaps::replace_model(const SwapOrder& order) {
     else order.done(record.failure());
 }
 
-// Kinds whose next swap waits for steps: their slot is on probation, or an earlier swap of theirs waits in a
-// transaction beside another one that does.
+// Kinds whose swaps wait for steps that may be long in coming: their slot is on probation, or an earlier swap of theirs
+// waits in a transaction beside another one that does.
 std::set<std::string> LiveSwaps::held_slots(const JournalState& now) {
     std::set<std::string> held;
     for (const SlotStatus& slot : now.slots)
-        if (slot.on_probation) held.insert(slot.identity.kind);
+        if (slot.on_probation && (now.idle || now.step >= slot.since_step + max_awaited_steps_))
+            held.insert(slot.identity.kind);
     std::list<Posted> posted;
     {
         const std::lock_guard lock(mutex_);
@@ -187,10 +188,9 @@ Result<std::vector<host::SwapRecord>> LiveSwaps::outcome_of(const std::vector<st
             const host::SwapRecord& r = records.emplace_back(swap->record());
             settled = settled && r.settled();
             known = known && now.knows(r);
-            waits = waits || r.state == host::SwapState::kOnProbation ||
-                    (r.state == host::SwapState::kPosted && held.contains(r.kind));
+            waits = waits || (!r.settled() && held.contains(r.kind));
         }
-        if (known && (settled || (now.idle && waits))) return records;
+        if (known && (settled || waits)) return records;
         if (journal_.wait_for_step(now.steps)) continue;
         for (size_t i = 0; i < swaps.size(); ++i) records[i] = swaps[i]->record();
         const auto took_place = [](const host::SwapRecord& r) { return r.state >= host::SwapState::kOnProbation; };

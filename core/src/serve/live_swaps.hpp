@@ -28,7 +28,8 @@ struct SwapOrder {
     std::vector<Part> parts; // several succeed or fail together; each of another slot
     std::shared_ptr<const host::Registry> registry;
     // Called once, on the thread of the swaps, with a record for each part: how it ended; or how far it is where the
-    // engine has nothing to compute, and so nothing to be on probation with. The failure: the engine was stopped first.
+    // engine has nothing to be on probation with: it has nothing to compute, or its steps do not call what is in the
+    // slot. The failure: the engine was stopped first.
     std::function<void(const Result<std::vector<host::SwapRecord>>&)> done;
 };
 
@@ -39,9 +40,14 @@ struct PendingSwap {
 class LiveSwaps {
   public:
     static constexpr size_t kMaxQueued = 64;
+    // Of a probation, after which nobody waits for its end. More than those after which a scheduler that plans nothing
+    // loses its slot.
+    static constexpr uint64_t kUncalledSteps = 1024;
 
-    // All outlive it. ledger: null: no supervisor wants to know. replacement: null: there is none.
-    LiveSwaps(service::LiveEngine&, SlotJournal&, std::shared_ptr<SlotLedger> ledger, ModelReplacement*);
+    // All outlive it. ledger: null: no supervisor wants to know. replacement: null: there is none. probation_steps: as
+    // configured.
+    LiveSwaps(service::LiveEngine&, SlotJournal&, std::shared_ptr<SlotLedger> ledger, ModelReplacement*,
+              uint64_t probation_steps);
     ~LiveSwaps(); // stop()
     Result<> add(SwapOrder); // refused: too many are queued, or it was stopped
     // Those whose end no step up to this one has reported, so that a swap is pending until it is among the ended ones.
@@ -66,6 +72,7 @@ class LiveSwaps {
     SlotJournal& journal_;
     const std::shared_ptr<SlotLedger> ledger_;
     ModelReplacement* const replacement_;
+    const uint64_t max_awaited_steps_; // of a probation
     host::Prober prober_;
 
     std::mutex mutex_; // of what follows
