@@ -1,6 +1,11 @@
 // What connections may do: keep alive, pipelining, faults, slow and vanishing clients.
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdio>
+#include <stdexcept>
 #include <thread>
 
 #include "serve/server_fixture.hpp"
@@ -281,6 +286,32 @@ TEST(Connections, CloseThoseThatSendNothing) {
     half.send("GET /hea");
     EXPECT_EQ(silent.read_rest(), "");
     EXPECT_EQ(half.read_rest(), "");
+}
+
+// The listener is also a supervisor's, who starts another server after one that has crashed.
+TEST(Connections, WaitForTheNextServerOfAListenerUnlessItStopsListening) {
+    const auto respond = [](const std::shared_ptr<Exchange>& e) { e->respond({}); };
+    const int kept = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(bind(kept, reinterpret_cast<const sockaddr*>(&any), sizeof any), 0);
+    ASSERT_EQ(listen(kept, 8), 0);
+    uint16_t port = 0;
+    for (const bool last : {false, true}) {
+        HttpOptions options;
+        options.listener = dup(kept);
+        const auto server = HttpServer::listen(options, respond);
+        ASSERT_TRUE(server) << server.error();
+        port = (*server)->port();
+        (*server)->run();
+        EXPECT_EQ(get(port, "/").status, 200);
+        if (last) (*server)->stop_listening();
+        (*server)->stop();
+        if (!last) const HttpClient waits(port);
+    }
+    EXPECT_THROW(HttpClient{port}, std::runtime_error) << "the connection is refused";
+    close(kept);
 }
 
 size_t sockets_of_another_program() {

@@ -146,6 +146,19 @@ struct HttpServer::Core {
         for (const auto& c : all) f(*c);
     }
 
+    // for_all: nobody else who has the given listener is to take connections of it.
+    void stop_listening(bool for_all) {
+        set->closing = true;
+        asio::post(strand, [this, for_all] {
+            boost::system::error_code ignored;
+            if (for_all && set->options.listener >= 0 && acceptor.is_open())
+                ::shutdown(acceptor.native_handle(), SHUT_RDWR);
+            acceptor.close(ignored);
+            file.reset();
+        });
+        each_connection([](Connection& c) { c.close_if_idle(); });
+    }
+
     void tick() {
         timer.expires_after(std::chrono::milliseconds(1000 / Deadline::kTicksPerSecond));
         timer.async_wait([this](const boost::system::error_code& error) {
@@ -209,15 +222,7 @@ size_t HttpServer::connections() const {
     return core_->set->open.size();
 }
 
-void HttpServer::stop_listening() {
-    core_->set->closing = true;
-    asio::post(core_->strand, [c = core_.get()] {
-        boost::system::error_code ignored;
-        c->acceptor.close(ignored);
-        c->file.reset();
-    });
-    core_->each_connection([](Connection& c) { c.close_if_idle(); });
-}
+void HttpServer::stop_listening() { core_->stop_listening(true); }
 
 void HttpServer::wait_until_closed() {
     std::unique_lock lock(core_->set->mutex);
@@ -231,7 +236,7 @@ void HttpServer::stop() {
         core_->set->stopped = true;
     }
     core_->set->closed.notify_all();
-    stop_listening();
+    core_->stop_listening(false);
     asio::post(core_->strand, [c = core_.get()] { c->timer.cancel(); });
     core_->each_connection([](Connection& c) { c.close_later(); });
     core_->work.reset();

@@ -68,7 +68,9 @@ class HttpServer {
     uint16_t port() const; // 0: of a Unix socket
     size_t connections() const;
     size_t exchanges() const; // under way
-    void stop_listening();    // connections go on, and close after what they do now
+    // Connections go on, and close after what they do now. New ones are refused, also by others who have the listener
+    // that was given; after stop() alone they wait for those.
+    void stop_listening();
     void wait_until_closed(); // all connections are, or it was stopped
     void stop();              // closes all
 
