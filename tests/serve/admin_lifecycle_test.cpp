@@ -1,6 +1,7 @@
 // Who may use the admin address, and how it ends.
 #include <sys/stat.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "serve/admin_fixture.hpp"
@@ -93,6 +94,40 @@ TEST(AdminDrain, LetsStreamsEndAndThenTheServer) {
     client.read_rest();
     engine.server.server->wait();
     EXPECT_EQ(engine.server.server->engine().status().state, service::ServiceState::kStopped);
+}
+
+std::string last_event(HttpClient& client) {
+    std::string last;
+    while (const auto event = client.read_event()) last = *event;
+    return last;
+}
+
+TEST(AdminDrain, LeavesASignalTheFirstOne) {
+    const Controlled engine;
+    engine.server.server->stop_on_signals();
+    HttpClient client(engine.server.port());
+    Json body = greedy("The king", 1500);
+    body["stream"] = true;
+    client.post("/v1/completions", body.dump());
+    ASSERT_EQ(client.read_head().status, 200);
+    EXPECT_EQ(engine.ask("POST", "/drain").status, 202u);
+    raise(SIGTERM);
+    EXPECT_EQ(last_event(client), "[DONE]");
+    client.read_rest();
+    engine.server.server->wait();
+}
+
+TEST(AdminDrain, EndsAtOnceByTheSecondSignal) {
+    const Controlled engine;
+    engine.server.server->stop_on_signals();
+    HttpClient client(engine.server.port());
+    client.post("/v1/completions", long_stream().dump());
+    ASSERT_EQ(client.read_head().status, 200);
+    EXPECT_EQ(engine.ask("POST", "/drain").status, 202u);
+    for (const int signal : {SIGTERM, SIGINT}) raise(signal);
+    engine.server.server->wait();
+    engine.server.server->stop();
+    EXPECT_NE(last_event(client), "[DONE]");
 }
 
 }  // namespace

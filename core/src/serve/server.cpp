@@ -30,13 +30,14 @@ class Server::Signals { // a thread that waits for SIGINT and SIGTERM
     void wait(Server& server) {
         set_.async_wait([this, &server](const boost::system::error_code& error, int) {
             if (error) return;
-            if (server.admission_.is_closed()) return server.engine_->stop(); // wait() returns; the rest stops then
-            server.drain();
+            if (came_++ > 0) return server.engine_->stop(); // wait() returns; the rest stops then
+            server.drain(); // nothing where it does so already
             wait(server);
         });
     }
     boost::asio::io_context io_;
     boost::asio::signal_set set_;
+    uint32_t came_ = 0;
     std::thread thread_;
 };
 
