@@ -72,6 +72,15 @@ TEST_F(SlotHistoryOf, AParameterThatWasSetOnProbationStaysWithTheOneThatItWasSet
     EXPECT_EQ(next(), "sjf ageing=66");
 }
 
+TEST_F(SlotHistoryOf, AServerThatDrainsIsTheLast) {
+    ledger->set("scheduler", {"fcfs", {{"a", "1"}}}, false);
+    EXPECT_EQ(next(), "fcfs a=1");
+    EXPECT_FALSE(history.is_draining());
+    ledger->draining();
+    EXPECT_EQ(next(), "fcfs a=1");
+    EXPECT_TRUE(history.is_draining());
+}
+
 TEST_F(SlotHistoryOf, TheCulpritIsNamedWithItsCallAndGivesWayToItsPredecessorAsThatWasSet) {
     ledger->set("scheduler", {"fcfs", {{"a", "1"}}}, false);
     ledger->begin("scheduler", {"faulty", {}}, "of faulty");

@@ -106,7 +106,10 @@ std::optional<std::string> Server::failure() const {
     return status.reason;
 }
 
-void Server::drain() { drainer_->begin(*http_); }
+void Server::drain() {
+    if (options_.ledger) options_.ledger->draining();
+    drainer_->begin(*http_);
+}
 void Server::wait() { engine_->wait(); }
 void Server::stop_on_signals() { signals_ = std::make_unique<Signals>(*this); }
 

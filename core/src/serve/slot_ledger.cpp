@@ -80,6 +80,8 @@ void SlotLedger::set(std::string_view kind, const config::PluginChoice& now, boo
     write(line.dump() + "\n");
 }
 
+void SlotLedger::draining() { write(LedgerLine{{"event", "draining"}}.dump() + "\n"); }
+
 void SlotHistory::begin_process() {
     for (auto& [kind, slot] : slots_) slot.pending.clear();
 }
@@ -96,6 +98,10 @@ void SlotHistory::read(std::string_view line) {
     const LedgerLine given = LedgerLine::parse(line, nullptr, false);
     if (!given.is_object()) return;
     const std::string event = given.value("event", ""), name = given.value("name", "");
+    if (event == "draining") {
+        is_draining_ = true;
+        return;
+    }
     Slot& slot = slots_[given.value("kind", "")];
     const std::string sha256 = given.value("sha256", "");
     if (event == "first") {

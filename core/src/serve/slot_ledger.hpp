@@ -34,6 +34,7 @@ class SlotLedger { // of the server [any thread]
     void settled(const host::SwapRecord&);
     // Hot parameters of the component in a slot were changed: `now` has all of its settings.
     void set(std::string_view kind, const config::PluginChoice& now, bool on_probation);
+    void draining(); // the server is about to end: no other one is to follow it
 
     const std::vector<Culprit>& culprits() const { return culprits_; } // the first one first
     const Culprit* culprit(const std::string& sha256) const;           // null: it has ended none
@@ -60,6 +61,7 @@ class SlotHistory { // of the supervisor
     // predecessor takes the slot. None: no plugin of a slot was in a call.
     std::optional<Culprit> blame(std::string_view message);
     Choices choices() const; // that differ from the configuration
+    bool is_draining() const { return is_draining_; }
     const std::vector<Culprit>& culprits() const { return culprits_; } // of all blame() so far
 
   private:
@@ -76,6 +78,7 @@ class SlotHistory { // of the supervisor
 
     std::map<std::string, Slot> slots_;
     std::vector<Culprit> culprits_;
+    bool is_draining_ = false;
 };
 
 }  // namespace patchbay::serve

@@ -133,6 +133,8 @@ Ending watch(pid_t child, int ledger, int crash, serve::SlotHistory& history) {
     return out;
 }
 
+Failure ended_by_signal() { return fail(StatusCode::kCancelled, "ended by a signal"); }
+
 // In the child, which ends with the exit code.
 int be_the_server(const Supervised& given, int crash, const std::function<int(const Supervised&)>& serve) {
     setpgid(0, 0); // Ctrl-C comes from the parent, once
@@ -153,7 +155,7 @@ Result<int> supervise(const std::string& host, uint16_t port, const std::functio
         history.begin_process();
         std::cerr << std::flush;
         const pid_t child = fork_to_be_watched();
-        if (child < 0 && was_ended) return fail(StatusCode::kCancelled, "ended by a signal");
+        if (child < 0 && was_ended) return ended_by_signal();
         if (child < 0) return fail(system_error("cannot start the server"));
         if (child == 0) {
             const int crash_fd = crash.theirs.release();
@@ -169,13 +171,15 @@ Result<int> supervise(const std::string& host, uint16_t port, const std::functio
         const auto culprit = history.blame(ending.first_words);
         if (!culprit) {
             if (WIFEXITED(ending.status)) return WEXITSTATUS(ending.status);
-            return fail("the server was ended by signal " + std::to_string(WTERMSIG(ending.status)) +
+            const int signal = WTERMSIG(ending.status);
+            if (was_ended && (signal == SIGINT || signal == SIGTERM)) return ended_by_signal();
+            return fail("the server was ended by signal " + std::to_string(signal) +
                         " outside of any call of a plugin that can be swapped");
         }
         const std::string who = culprit->kind + " '" + culprit->name + "' (" + culprit->sha256 + ")";
         if (culprit->predecessor.empty())
             return fail(who + " has ended the server, and no other was in its slot before");
-        if (was_ended) return fail(who + " has ended the server while it was shutting down");
+        if (was_ended || history.is_draining()) return fail(who + " has ended the server while it was shutting down");
         std::cerr << "supervisor: " << who << " has ended the server, and is refused from now on; it starts again with "
                   << culprit->kind << " '" << culprit->predecessor << "'" << std::endl;
     }
