@@ -155,7 +155,7 @@ TEST_F(PackedLinears, give_their_rows_in_the_order_that_a_model_takes) {
     };
     for (const Format& f : {Format{"awq", 4, 32}, Format{"gptq", 8, 64}}) {
         const auto from = source(f, {{"qkv", 24, 128}});
-        pb_weight_part k = part("qkv", 8, "", 4); // of each 12 rows those from 4 on, in pairs
+        pb_weight_part k = part("qkv.weight", 8, "", 4); // of each 12 rows those from 4 on, in pairs
         k.first_row = 4;
         k.stored_rows = 24;
         pb_weight_spec wanted = spec(128, {k}, PB_SHARD_ROWS);
