@@ -123,8 +123,9 @@ class Golden {
         return out;
     }
 
-    // The prompt in one step, then one token in each step, like an engine.
-    std::vector<int32_t> greedy(const std::vector<int32_t>& prompt, size_t count) {
+    // The prompt in one step, then one token in each step, like an engine. fed: those that go on in place of its own.
+    std::vector<int32_t> greedy(const std::vector<int32_t>& prompt, size_t count,
+                                const std::vector<int32_t>* fed = nullptr) {
         kv::KvCache cache(kBlocks, kBlock, kv::PrefixCaching::kOff, "", runner_->kv().grouping().groups);
         kv::BlockTable table;
         std::vector<int32_t> next = prompt, out;
@@ -132,8 +133,8 @@ class Golden {
         while (out.size() < count) {
             const auto row = step(cache, table, next, computed, 1);
             computed += static_cast<uint32_t>(next.size());
-            next = {static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin())};
-            out.push_back(next[0]);
+            out.push_back(static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin()));
+            next = {fed ? fed->at(out.size() - 1) : out.back()};
         }
         return out;
     }

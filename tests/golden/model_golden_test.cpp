@@ -108,7 +108,7 @@ std::vector<Setting> settings() {
 }
 
 // Linears of AWQ and GPTQ checkpoints, experts in MXFP4: as real numbers they must give what transformers computes; as
-// they are, with activations of 8 bits, about that, and its greedy ids until two are nearly alike.
+// they are, with activations of 8 bits, about that, and of each greedy step the same id where no two are nearly alike.
 constexpr const char* kPacked[] = {"llama_awq", "llama_gptq", "llama_gptq_act", "llama_gptq_int8",
                                    "llama_compressed_int4", "llama_compressed_zero", "llama_compressed_int8",
                                    "gpt_oss_mxfp4", "llama_fp8", "llama_compressed_fp8"};
@@ -129,11 +129,15 @@ TEST_P(PackedGolden, StaysNearTransformersInItsOwnCodes) {
         const auto expected = numbers(must(file->tensor("prompt" + std::to_string(i) + ".logits")));
         EXPECT_LE(worst_of(golden.logits(ids), expected), kTolerance) << "prompt " << i;
         const auto gaps = prompt["gaps"].get<std::vector<double>>();
-        const auto far = static_cast<size_t>(
-            std::find_if(gaps.begin(), gaps.end(), [](double gap) { return gap < 2 * kTolerance; }) - gaps.begin());
-        auto greedy = prompt["greedy_ids"].get<std::vector<int32_t>>();
-        greedy.resize(far);
-        EXPECT_EQ(golden.greedy(ids, far), greedy) << "prompt " << i;
+        const auto greedy = prompt["greedy_ids"].get<std::vector<int32_t>>();
+        const auto got = golden.greedy(ids, greedy.size(), &greedy);
+        size_t compared = 0;
+        for (size_t t = 0; t < greedy.size(); ++t) {
+            if (gaps[t] < 2 * kTolerance) continue;
+            EXPECT_EQ(got[t], greedy[t]) << "prompt " << i << ", token " << t;
+            compared += 1;
+        }
+        EXPECT_GT(compared, 3u) << "prompt " << i;
     }
 }
 

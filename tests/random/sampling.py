@@ -270,7 +270,7 @@ def main():
         what = args, parameters, prompt, seed, rng.randrange(1, 9)
         tokens, rows = raw_logits(np, *what)
         reference = Reference(np, parameters, breakers)
-        for i, (token, row) in enumerate(zip(tokens, rows)):
+        for i, (token, row) in enumerate(zip(tokens, rows, strict=True)):
             try:
                 expected, left = reference.token(row, prompt_ids, tokens[:i], seed)
             except Near:
@@ -286,9 +286,9 @@ def main():
             if left:
                 reference.note(token, *left)
     print(f"{compared} tokens compared, {near} too near to tell, {differ} differ")
-    if near > compared / 10:
+    if compared == 0 or near > compared / 10:
         print("too many are too near to tell")
-    sys.exit(1 if differ or near > compared / 10 else 0)
+    sys.exit(1 if differ or compared == 0 or near > compared / 10 else 0)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import argparse
 import os
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -103,7 +104,10 @@ def run(name, program, test, folder, again, **environment):
     done = subprocess.run([program, f"--gtest_filter={test}", "--gtest_brief=1"], capture_output=True, text=True,
                           errors="replace", env={**os.environ, **environment})
     if done.returncode == 0:
-        return True
+        if re.search(r"\[  PASSED  \] [1-9]", done.stdout):
+            return True
+        print(f"{name}: {pathlib.Path(program).name} has run no test of that name, or skipped it")
+        return False
     print("\n".join((done.stdout + done.stderr).splitlines()[:60]))
     print(f"{name} differs; the files are in {folder}; again: {again}")
     return False

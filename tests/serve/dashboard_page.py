@@ -79,6 +79,18 @@ class Browser:
         self.process.wait()
 
 
+# How many columns of a chart have a part of a line above its middle. Only lines have a hue.
+COLUMNS = """(() => {
+  const c = document.getElementById('chart-Tokens'), half = Math.floor(c.height / 2), columns = new Set();
+  const data = c.getContext('2d').getImageData(0, 0, c.width, half).data;
+  for (let i = 0; i < data.length; i += 4) {
+    const colour = data.slice(i, i + 3);
+    if (data[i + 3] > 127 && Math.max(...colour) - Math.min(...colour) > 80) columns.add(i / 4 % c.width);
+  }
+  return columns.size;
+})()"""
+
+
 def text_of(browser, selector):
     return browser.run(f"(document.querySelector({json.dumps(selector)}) || {{}}).textContent")
 
@@ -142,7 +154,7 @@ def main():
             browser.run("(document.getElementById('settings').value = 'ageing=1, oops', 0)")
             browser.click("#set")
             wait_for("what was not understood", lambda: "'oops'" in (text_of(browser, "#answer") or ""))
-            wait_for("line in the charts", lambda: browser.run("samples.length") > 12)
+            wait_for("line in the charts", lambda: browser.run(COLUMNS) > 60)
             if SCREENSHOT:
                 browser.screenshot(SCREENSHOT)
         finally:

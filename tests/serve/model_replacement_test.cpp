@@ -81,6 +81,8 @@ class Replaced : public ::testing::Test {
         return out;
     }
     Json tokens(const Json& body) const { return Json::parse(server.post("/tokenize", body).body)["tokens"]; }
+    double sum(const char* name) const { return metrics::Scrape(get(server.port(), "/metrics").body).sum(name); }
+    double under_way() const { return sum("patchbay_http_requests_in_flight"); }
 
     const TemporaryFolder folder;
     const OtherModel other;
@@ -255,8 +257,6 @@ TEST_F(Replaced, WhereTheNewOneCannotBeHadTheOldOneGoesOn) {
 class ReplacedWithTwoPlaces : public Replaced {
   protected:
     ReplacedWithTwoPlaces() : Replaced(2, 2) {}
-    double sum(const char* name) const { return metrics::Scrape(get(server.port(), "/metrics").body).sum(name); }
-    double under_way() const { return sum("patchbay_http_requests_in_flight"); }
     double turned_away() const { return sum("patchbay_http_rejections_total"); }
 };
 
@@ -284,12 +284,18 @@ TEST_F(ReplacedWithTwoPlaces, AClientThatLeavesWhileItWaitsLeavesItsPlace) {
 TEST_F(Replaced, AServerThatEndsMeanwhileAnswersTheRequestsThatWait) {
     std::vector<std::unique_ptr<Stream>> streams;
     for (int i = 0; i < 40; ++i) streams.push_back(std::make_unique<Stream>(server.port(), greedy("The king", 1900)));
-    streams.front()->read_head();
+    wait_until("streams", [&] { return under_way() == 40; });
     auto swapped = swap(other.path());
     ASSERT_EQ(state_when_loaded(swapped), "draining");
     HttpClient waits(server.port());
-    waits.post("/v1/completions", greedy("The owl", 5).dump());
+    {
+        const HeldEngine held(server); // so that no stream ends
+        const double streaming = under_way();
+        waits.post("/v1/completions", greedy("The owl", 5).dump());
+        wait_until("request that waits", [&] { return under_way() == streaming + 1; });
+    }
     server.server->stop();
+    EXPECT_EQ(waits.read_answer().status, 503);
     const Json got = swapped.get();
     EXPECT_TRUE(got.contains("error")) << got;
 }

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -110,10 +111,12 @@ def cancelling(client):
                                        extra_body={"ignore_eos": True})
     next(iter(stream))
     stream.close()
+    deadline = time.monotonic() + 60
     while True:  # the metrics say when its request has ended: no sooner than the step under way
         text = client.get("../metrics", cast_to=str)
         if re.search(r'patchbay_requests_finished_total\{reason="abort"\} 1$', text, re.M):
             break
+        assert time.monotonic() < deadline, f"the request has not ended within a minute\n{text}"
     assert re.search(r'patchbay_kv_pages\{state="used"\} 0$', text, re.M), text
 
 

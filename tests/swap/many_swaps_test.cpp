@@ -72,8 +72,9 @@ TEST(ManySwaps, ArePostedByOtherThreadsWhileStepsRun) {
         for (size_t i = 0; i < 20; ++i) {
             const auto swap = s.swap(slot, i % 2 == 0 ? one : other);
             const host::SwapRecord r = swap->wait();
-            (r.state == SwapState::kCommitted ? committed : refused) += 1;
-            EXPECT_TRUE(r.settled()) << r.text();
+            EXPECT_TRUE(r.state == SwapState::kCommitted || r.state == SwapState::kRefused) << r.text();
+            committed += r.state == SwapState::kCommitted;
+            refused += r.state == SwapState::kRefused;
         }
         at_work -= 1;
     };

@@ -49,9 +49,14 @@ TEST(ModelSwap, ThereAndBackAgainManyTimesLosesNoRequest) {
         if (n < 8) s.swap(kModel, {n % 2 == 0 ? other.path() : demo_path(), {}});
         n += 1;
     });
+    EXPECT_EQ(s.endings.size(), 5u);
     for (const auto& [id, count] : s.endings) EXPECT_EQ(count, 1u);
-    for (const host::SwapRecord& r : records(s.steps))
+    size_t committed = 0;
+    for (const host::SwapRecord& r : records(s.steps)) {
         EXPECT_TRUE(r.state == SwapState::kOnProbation || r.state == SwapState::kCommitted) << r.text();
+        committed += r.state == SwapState::kCommitted;
+    }
+    EXPECT_EQ(committed, 8u);
 }
 
 // A router that follows KV events sends prompts where their prefix is: the model that computed a block is in its name.

@@ -41,9 +41,13 @@ TEST(ProposerSwap, TheOneThatComesInMakesTheDrafts) {
     s.add_requests();
     for (int i = 0; i < 4; ++i) s.step();
     const auto swap = s.swap(kProposer, {"last_token", {}});
+    const size_t before = s.steps.size();
     EXPECT_EQ(s.run(), greedy_undisturbed());
     EXPECT_EQ(swap->record().state, SwapState::kCommitted);
     EXPECT_EQ(name_in(*s.engine, "proposer"), "last_token");
+    uint64_t drafted = 0;
+    for (size_t i = before + 1; i < s.steps.size(); ++i) drafted += s.steps[i].drafts.drafted_tokens;
+    EXPECT_GT(drafted, 0u) << "the step after the swap verifies drafts of its predecessor";
 }
 
 class ProposerFault : public ::testing::TestWithParam<const char*> {};

@@ -41,6 +41,13 @@ TEST(SamplerSwap, TogetherWithTheSchedulersAtEveryBoundary) {
         s.swap(SwapSlot::kScheduler, {"static", {}}, registry);
     }),
               undisturbed());
+    size_t samplers = 0, schedulers = 0;
+    for (const host::SwapRecord& r : records(s.steps)) {
+        EXPECT_TRUE(r.state == SwapState::kOnProbation || r.state == SwapState::kCommitted) << r.text();
+        if (r.state == SwapState::kCommitted) (r.kind == "sampler" ? samplers : schedulers) += 1;
+    }
+    EXPECT_GT(samplers, 20u);
+    EXPECT_GT(schedulers, 20u);
 }
 
 TEST(SamplerSwap, TheOneThatComesInSamplesTheVeryNextStep) {

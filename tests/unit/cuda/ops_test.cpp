@@ -280,13 +280,18 @@ TEST_P(CudaOps, WhatRanksGatheredIsSummedOrLaidSideBySide) {
 }
 
 TEST_P(CudaOps, OpsWithoutRowsStartNothing) {
-    Values none(dtype(), {0, 8}), gate(dtype(), {0, 16});
-    const Floats w(8, 1);
+    const Floats seven(16, 7), w(8, 1);
+    Values in(dtype(), {1, 16}, seven), out(dtype(), {1, 8}, Floats(8, 7));
+    pb_tensor from = in.tensor(), gate = in.tensor(), none = out.tensor(); // rows that are not theirs
+    from.shape[0] = gate.shape[0] = none.shape[0] = 0;
+    from.shape[1] = 8;
     Ints fault(1);
-    rms_norm(nullptr, none.tensor(), none.tensor(), w.data(), 1e-5f);
-    silu_mul(nullptr, none.tensor(), gate.tensor());
-    add(nullptr, none.tensor(), none.tensor());
-    embedding(nullptr, none.tensor(), {w.data(), PB_F32, 1, 8, nullptr}, nullptr, fault.data());
+    rms_norm(nullptr, none, from, w.data(), 1e-5f);
+    silu_mul(nullptr, none, gate);
+    add(nullptr, none, from);
+    embedding(nullptr, none, {w.data(), PB_F32, 1, 8, nullptr}, nullptr, fault.data());
+    EXPECT_EQ(out.dense(), Floats(8, 7));
+    EXPECT_TRUE(out.padding_is_untouched());
     EXPECT_EQ(fault[0], 0);
 }
 

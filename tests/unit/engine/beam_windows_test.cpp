@@ -12,28 +12,6 @@ namespace {
 using namespace testing;
 using ::testing::HasSubstr;
 
-// The first one keeps for the others what a window has passed, though it comes back in many steps.
-TEST(BeamWindows, ThatComeBackShareWindowsToo) {
-    auto c = tiny_model();
-    c.model.shape["architectures.0"] = "Qwen2ForCausalLM";
-    c.model.shape.insert({{"sliding_window", "8"}, {"use_sliding_window", "true"}, {"max_window_layers", "1"}});
-    c.engine.block_size = 4;
-    c.engine.num_blocks = 740; // of them a search may take 666
-    c.engine.max_num_seqs = 144;
-    c.engine.enable_prefix_caching = false;
-    c.engine.long_prefill_token_threshold = 8;
-    Harness h(c);
-    SamplingParams p = beams(24, 48);
-    p.n = 1;
-    p.ignore_eos = true;
-    for (uint64_t i = 0; i < 6; ++i) h.add(random_prompt(i, 180), p);
-    for (int steps = 0; h.engine->has_unfinished() && steps < 5000; ++steps) h.step();
-    EXPECT_FALSE(h.engine->has_unfinished());
-    uint32_t preemptions = 0;
-    for (const auto& [id, out] : h.outputs) preemptions += out.preemptions;
-    EXPECT_GT(preemptions, 0u);
-}
-
 // Layers of which those from `full` on have a window.
 config::EngineConfig windowed_model(uint32_t layers, uint32_t full, uint32_t window) {
     auto c = tiny_model();
@@ -76,6 +54,31 @@ void expect_same(const Harness& got, RequestId id, const Harness& expected, Requ
         EXPECT_EQ(output(got, id, i).tokens, output(expected, as, i).tokens);
         EXPECT_EQ(output(got, id, i).finish, output(expected, as, i).finish);
     }
+}
+
+// The first one keeps for the others what a window has passed, though it comes back in many steps.
+TEST(BeamWindows, ThatComeBackShareWindowsToo) {
+    auto c = windowed_model(2, 1, 8);
+    c.engine.num_blocks = 740; // of them a search may take 666
+    c.engine.max_num_seqs = 144;
+    c.engine.enable_prefix_caching = false;
+    c.engine.long_prefill_token_threshold = 8;
+    Harness h(c);
+    c.engine.num_blocks = 4096;
+    Harness ample(c);
+    SamplingParams p = whole_search(24, 48);
+    p.n = 1;
+    std::vector<RequestId> ids;
+    for (uint64_t i = 0; i < 6; ++i) {
+        ids.push_back(h.add(random_prompt(i, 180), p));
+        EXPECT_EQ(ample.add(random_prompt(i, 180), p), ids.back());
+    }
+    for (int steps = 0; h.engine->has_unfinished() && steps < 5000; ++steps) h.step();
+    EXPECT_FALSE(h.engine->has_unfinished());
+    EXPECT_GT(sum_over(h.steps, &PreemptionReport::preemptions), 0u);
+    ample.run_all();
+    EXPECT_EQ(sum_over(ample.steps, &PreemptionReport::preemptions), 0u);
+    for (const RequestId id : ids) expect_same(h, id, ample, id);
 }
 
 TEST(BeamWindows, ThatFitSinceWindowsFreePagesAreServed) {

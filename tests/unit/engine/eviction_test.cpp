@@ -116,6 +116,9 @@ TEST(KvPolicy, WithWindowsEachGroupIsATreeOfItsOwn) {
         const Sum sum = converse(c);
         EXPECT_EQ(sum.texts, plain.texts) << policy;
         EXPECT_EQ(sum.faults, 0u) << policy;
+        EXPECT_GT(sum.hits, 0u) << policy;
+        EXPECT_GT(sum.evicted, 0u) << policy;
+        EXPECT_EQ(sum.chosen, *policy ? sum.evicted : 0u) << policy;
     }
 }
 

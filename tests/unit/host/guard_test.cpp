@@ -9,6 +9,16 @@ namespace {
 using engine::FinishReason;
 using ::testing::HasSubstr;
 
+class Arrivals final : public MetricSink { // that a scheduler was notified of
+  public:
+    void add(const std::string&, const std::string&, const std::string& name, double amount) override {
+        if (name == "arrivals") count += amount;
+    }
+    void set(const std::string&, const std::string&, const std::string&, double) override {}
+
+    double count = 0;
+};
+
 class GuardTest : public HostTest {
   protected:
     GuardTest() {
@@ -17,7 +27,7 @@ class GuardTest : public HostTest {
     }
     Result<std::unique_ptr<engine::Engine>> make() {
         registry_ = std::make_unique<Registry>(must(Registry::open({folder_.path()})));
-        return engine::Engine::create(config_, *registry_, clock_);
+        return engine::Engine::create(config_, *registry_, clock_, &arrivals_);
     }
     // Adds a request and steps until the engine fails or nothing is left; why it failed.
     std::string run(engine::Engine& e) {
@@ -41,6 +51,7 @@ class GuardTest : public HostTest {
 
     config::EngineConfig config_ = engine::testing::tiny_model();
     VirtualClock clock_;
+    Arrivals arrivals_;
     std::unique_ptr<Registry> registry_;
     FinishReason finish_ = FinishReason::kNone;
     std::string stop_reason_;
@@ -83,6 +94,8 @@ TEST_F(GuardTest, ANotificationThatThrowsChangesNothing) {
     const auto e = must(make());
     EXPECT_EQ(run(*e), "");
     EXPECT_EQ(finish_, FinishReason::kLength);
+    EXPECT_EQ(plan_faults_, 0u);
+    EXPECT_EQ(arrivals_.count, 1);
 }
 
 }  // namespace

@@ -35,14 +35,20 @@ class Thrower {
 class Scheduler : Thrower {
   public:
     using Thrower::kParams;
-    explicit Scheduler(const patchbay::Context& context) : Thrower(context) {}
-    void arrived(const pb_sequence&) const { maybe("notice"); }
+    explicit Scheduler(const patchbay::Context& context) : Thrower(context), metrics_(context.host()) {}
+    void arrived(const pb_sequence&) {
+        metrics_.add("arrivals", 1);
+        maybe("notice");
+    }
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);
         packer.keep_running(patchbay::arrived_later);
         patchbay::admit_by(step, packer, [](const pb_sequence& s) { return s.arrival_us; });
         maybe("call");  // with a plan half written
     }
+
+  private:
+    patchbay::Metrics metrics_;
 };
 
 class Sampler : Thrower {

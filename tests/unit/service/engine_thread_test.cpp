@@ -142,9 +142,8 @@ TEST_F(EngineThreads, RefuseAsExhaustedWhatTheQueueHasNoRoomFor) {
         if (id) served += 1;
         else refused[id.code()] += 1;
     }
-    EXPECT_EQ(refused.size(), 1u);
-    EXPECT_EQ(refused.begin()->first, StatusCode::kExhausted);
-    EXPECT_EQ(served + refused.begin()->second, 4);
+    EXPECT_EQ(served, 1) << "it waits for the next step, and fills the queue";
+    EXPECT_EQ(refused, (std::map<StatusCode, int>{{StatusCode::kExhausted, 3}}));
 }
 
 TEST_F(EngineThreads, RefuseWhatTheInboxHasNoRoomFor) {
@@ -311,7 +310,9 @@ TEST_F(EngineThreads, SwapWhileStreamsRunAndWhileNothingDoes) {
     const auto busy = to("fcfs");
     for (uint64_t i = 0; i < 8; ++i) EXPECT_EQ(read_all(*streams[i]).tokens, expected_tokens(i, 60));
     EXPECT_EQ(idle->record().state, host::SwapState::kCommitted);
-    EXPECT_NE(busy->record().state, host::SwapState::kRefused) << busy->record().text();
+    const host::SwapState last = busy->record().state;
+    EXPECT_TRUE(last == host::SwapState::kCommitted || last == host::SwapState::kOnProbation)
+        << busy->record().text();
 }
 
 TEST_F(EngineThreads, ShowObserversEveryRequestDeltaAndStep) {
