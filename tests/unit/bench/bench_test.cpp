@@ -179,6 +179,7 @@ TEST(BenchSpec, GivesEachEngineHalfOfTheMemory) {
                         {"memory_bytes", "50000000"}}};
     c.proposer = {"ngram", {}};
     c.engine.num_speculative_tokens = 2;
+    c.speculative = {config::DraftMode::kFixed, config::Verification::kSynthetic, {0.5, 0.5}};
     c.engine.num_blocks = 0;
     c.engine.gpu_memory_utilization = 0.8;
     const auto clock = engine::clock_for(c, engine::testing::registry());
