@@ -171,8 +171,8 @@ TEST_P(PublishedLlama2c, SaysWhatAnIndependentProgramSaid) {
             const auto [low, high] = std::minmax_element(expected.begin(), expected.end());
             float worst = 0;
             for (size_t i = 0; i < vocab; ++i) {
-                const float one = got[std::stoul(position) * vocab + i];
-                worst = std::max(worst, std::isnan(one) ? INFINITY : std::abs(one - expected[i]));
+                const float logit = got[std::stoul(position) * vocab + i];
+                worst = std::max(worst, std::isnan(logit) ? INFINITY : std::abs(logit - expected[i]));
             }
             EXPECT_LE(worst, 1e-5f * (*high - *low)) << one.at("prompt") << " at " << position;
         }
