@@ -232,7 +232,10 @@ TEST(Rejection, KeepsToAGrammar) {
             EXPECT_EQ(o.finish, FinishReason::kStop) << o.stop_reason;
             EXPECT_TRUE(std::regex_match(o.text, std::regex(form))) << o.text;
         }
-        EXPECT_GT(sum_over(h.steps, &DraftReport::accepted_tokens), 0u) << proposer;
+        EXPECT_GT(sum_over(h.steps, &DraftReport::drafted_tokens), 0u) << proposer;
+        if (proposer == std::string("ngram")) { // the model knows no form, and is hardly ever right
+            EXPECT_GT(sum_over(h.steps, &DraftReport::accepted_tokens), 0u);
+        }
     }
 }
 
