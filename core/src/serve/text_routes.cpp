@@ -42,7 +42,8 @@ class TextRequests { // of all routes
         ModelGate::Entered entered;
     };
     std::shared_ptr<void> admit(const ExchangePtr&); // null: it is refused, and answered so
-    void read(const Arrived&);
+    enum class On { kStrand, kOtherThread };
+    void read(const Arrived&, On);
     std::optional<GenerationRequest> read_body(const Arrived&); // none: it is refused, and answered so
     bool prepare(const Arrived&, GenerationRequest&); // what takes long of it; false: likewise
     void submit(const Arrived&, GenerationRequest);   // [strand]
@@ -65,8 +66,8 @@ void TextRequests::handle(const ExchangePtr& exchange, Read read, const char* id
             if (!permit) return;
             const Arrived arrived{live, read, id_prefix, std::move(permit), entered};
             constexpr size_t kLongBody = 32u << 10;
-            if (live->request().body.size() > kLongBody) live->offload([this, arrived] { this->read(arrived); });
-            else this->read(arrived);
+            if (live->request().body.size() <= kLongBody) this->read(arrived, On::kStrand);
+            else live->offload([this, arrived] { this->read(arrived, On::kOtherThread); });
         });
     });
 }
@@ -84,13 +85,13 @@ std::shared_ptr<void> TextRequests::admit(const ExchangePtr& exchange) {
 }
 
 // What may take long is not done on a thread that serves connections.
-void TextRequests::read(const Arrived& a) {
+void TextRequests::read(const Arrived& a, On on) {
     auto read = read_body(a);
     if (!read) return;
     const auto request = std::make_shared<GenerationRequest>(*std::move(read));
     const auto then = [this, a, request] { submit(a, std::move(*request)); };
-    if (!request->sampling.structured_outputs && !engine::forbids_words(request->sampling))
-        return a.exchange->post(then);
+    if (!request->sampling.structured_outputs && !engine::forbids_words(request->sampling)) // at once, before a close
+        return on == On::kStrand ? then() : a.exchange->post(then);
     a.exchange->offload([this, a, request, then] {
         if (prepare(a, *request)) a.exchange->post(then);
     });
