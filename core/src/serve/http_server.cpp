@@ -146,7 +146,7 @@ struct HttpServer::Core {
         for (const auto& c : all) f(*c);
     }
 
-    // for_all: nobody else who has the given listener is to take connections of it.
+    // for_all: also in the processes that share the given listener, connections are no longer taken.
     void stop_listening(bool for_all) {
         set->closing = true;
         asio::post(strand, [this, for_all] {

@@ -40,8 +40,8 @@ struct PendingSwap {
 class LiveSwaps {
   public:
     static constexpr size_t kMaxQueued = 64;
-    // Of a probation, after which nobody waits for its end. More than those after which a scheduler that plans nothing
-    // loses its slot.
+    // Of a probation, after which no order waits for its end. More than those after which a scheduler that plans
+    // nothing loses its slot.
     static constexpr uint64_t kUncalledSteps = 1024;
 
     // All outlive it. ledger: null: no supervisor wants to know. replacement: null: there is none. probation_steps: as
