@@ -60,7 +60,6 @@ Result<> bench_machine(const BenchOptions& o) {
 Result<> bench_model(const BenchOptions& o) {
     PB_TRY(const auto registry, registry_of(o.plugin_dirs));
     PB_TRY(const auto loaded, load(o, registry));
-    print_warnings(loaded);
     std::vector<bench::Case> cases;
     for (const uint32_t prompt : o.prompts)
         for (const uint32_t batch : o.batches) cases.push_back({batch, prompt, o.output});
