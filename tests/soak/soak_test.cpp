@@ -115,7 +115,7 @@ TEST_F(Soak, ComputedRunsGiveBackWhatTheyTook) {
                                "variants: {fcfs: {}, switched: {at: {request: 4, swap: {sampler: greedy}}}}\n"
                                "workload: {requests: 8, prompts: {synthetic: {tokens: 20}}, output_tokens: 20}\n",
         runs_asked(30)),
-                     {1u << 20, 4u << 10});
+                     {12u << 20, 4u << 10});
 }
 
 }  // namespace
