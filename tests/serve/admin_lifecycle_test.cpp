@@ -96,9 +96,10 @@ TEST(AdminDrain, LetsStreamsEndAndThenTheServer) {
     EXPECT_EQ(engine.server.server->engine().status().state, service::ServiceState::kStopped);
 }
 
-std::string last_event(HttpClient& client) {
-    std::string last;
-    while (const auto event = client.read_event()) last = *event;
+Json finish_reason_of(HttpClient& client) {
+    Json last;
+    while (const auto event = client.read_event())
+        if (*event != "[DONE]") last = Json::parse(*event)["choices"][0]["finish_reason"];
     return last;
 }
 
@@ -112,7 +113,7 @@ TEST(AdminDrain, LeavesASignalTheFirstOne) {
     ASSERT_EQ(client.read_head().status, 200);
     EXPECT_EQ(engine.ask("POST", "/drain").status, 202u);
     raise(SIGTERM);
-    EXPECT_EQ(last_event(client), "[DONE]");
+    EXPECT_EQ(finish_reason_of(client), "length");
     client.read_rest();
     engine.server.server->wait();
 }
@@ -127,7 +128,7 @@ TEST(AdminDrain, EndsAtOnceByTheSecondSignal) {
     for (const int signal : {SIGTERM, SIGINT}) raise(signal);
     engine.server.server->wait();
     engine.server.server->stop();
-    EXPECT_NE(last_event(client), "[DONE]");
+    EXPECT_EQ(finish_reason_of(client), "abort");
 }
 
 }  // namespace
