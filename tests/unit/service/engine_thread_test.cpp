@@ -310,6 +310,7 @@ TEST_F(EngineThreads, SwapWhileStreamsRunAndWhileNothingDoes) {
     const auto busy = to("fcfs");
     for (uint64_t i = 0; i < 8; ++i) EXPECT_EQ(read_all(*streams[i]).tokens, expected_tokens(i, 60));
     EXPECT_EQ(idle->record().state, host::SwapState::kCommitted);
+    while (busy->record().state == host::SwapState::kPosted) std::this_thread::yield(); // as above
     const host::SwapState last = busy->record().state;
     EXPECT_TRUE(last == host::SwapState::kCommitted || last == host::SwapState::kOnProbation)
         << busy->record().text();
