@@ -21,7 +21,7 @@ struct Sampled {
     std::vector<int32_t> tokens; // of each row
     std::vector<float> logprobs; // likewise, where a row's params.logprobs is not 0
     std::vector<int32_t> faults; // 1: the row had nothing to choose from
-    uint32_t top_count = 0;      // the longest top list that a row asks for, which is its params.logprobs - 1
+    uint32_t top_count = 0;      // of the longest top list: of a row it is params.logprobs - 1
     std::vector<int32_t> top_tokens; // (rows, top_count), the likeliest first; -1 past the end of the row's own
     std::vector<float> top_logprobs; // likewise
     std::vector<float> surprisals;   // of each row, where its params.mirostat_tau is not 0
