@@ -15,12 +15,11 @@ constexpr uint32_t kWarmupRepeat = ~uint32_t{0}; // its draws are its own
 
 std::string count_of(size_t n, const char* what) { return std::to_string(n) + " " + what; }
 
-// Cuts what is longer than the file says or the model holds: first the prompt, to no less than half of the model's
-// length, then the output.
+// Cuts a prompt that is longer than the file says, and what the model does not hold: first the prompt, to no less than
+// half of the model's length, then the output.
 void fit(uint32_t& prompt, uint32_t& output, const WorkloadSpec& spec, uint32_t max_model_len, Clipping& clipped) {
-    const uint32_t prompt_before = prompt, output_before = output;
+    const uint32_t prompt_before = prompt;
     if (spec.max_prompt_tokens > 0) prompt = std::min(prompt, spec.max_prompt_tokens);
-    if (spec.max_output_tokens > 0) output = std::min(output, spec.max_output_tokens);
     if (uint64_t{prompt} + output > max_model_len) {
         const uint32_t half = std::max(1u, max_model_len / 2);
         const uint32_t beside_output = max_model_len > output ? max_model_len - output : 0;
@@ -29,8 +28,6 @@ void fit(uint32_t& prompt, uint32_t& output, const WorkloadSpec& spec, uint32_t 
     }
     clipped.prompts += prompt < prompt_before;
     clipped.prompt_tokens += prompt_before - prompt;
-    clipped.outputs += output < output_before;
-    clipped.output_tokens += output_before - output;
 }
 
 // Which of the shares holds u of (0, 1); 0 where there are none.
@@ -123,9 +120,10 @@ WorkloadSource::Plan::Shape WorkloadSource::Plan::shape_of(uint32_t i) {
     const uint32_t holds = source_->limits_.max_model_len;
     const Turn& turn = turns_[i];
     Shape s;
-    s.output = std::max(1u, !source_->output_lengths_ && row(i)
-                                ? row(i)->output_tokens
-                                : source_->output_lengths_->draw(draws_, Purpose::kOutputLength, i));
+    const uint32_t wanted = std::max(1u, !source_->output_lengths_ && row(i)
+                                             ? row(i)->output_tokens
+                                             : source_->output_lengths_->draw(draws_, Purpose::kOutputLength, i));
+    s.output = spec.max_output_tokens > 0 ? std::min(wanted, spec.max_output_tokens) : wanted;
     s.tokens = std::max(1u, source_->prompts_.length(draws_, order_, i, row(i)));
     if (turn.continues) {
         const Shape& previous = shapes_[*turn.follows];
@@ -138,6 +136,8 @@ WorkloadSource::Plan::Shape WorkloadSource::Plan::shape_of(uint32_t i) {
     if (!turn.continues) s.prefix = source_->prompts_.prefix_length(draws_, turn.session);
     s.tokens += s.prefix;
     if (!s.continues) fit(s.tokens, s.output, spec, holds, clipped_);
+    clipped_.outputs += s.output < wanted;
+    clipped_.output_tokens += wanted - s.output;
     s.prefix = std::min(s.prefix, s.tokens);
     return s;
 }

@@ -50,6 +50,25 @@ TEST(Workload, BeginsATurnAnewWhereItsHistoryDoesNotFit) {
     EXPECT_TRUE(workload_of(spec, 1, 0, {9, 128}).requests[1].continues);
 }
 
+TEST(Workload, CutsTheOutputsOfAllTurnsOfAConversation) {
+    WorkloadSpec spec = synthetic(6, FixedLength{4}, FixedLength{7});
+    spec.sessions.turns = FixedLength{3};
+    spec.max_output_tokens = 2;
+    spec.arrivals = DeterministicArrivals{1};
+    const Workload w = workload_of(spec, 1, 0, {18, 128}); // 3 · 4 + 3 · 2
+    for (uint32_t i = 0; i < 6; ++i) {
+        EXPECT_EQ(w.requests[i].sampling.max_tokens, 2u) << i;
+        EXPECT_EQ(w.requests[i].continues, i % 3 != 0) << i;
+    }
+    EXPECT_EQ(w.clipped.outputs, 6u);
+    EXPECT_EQ(w.clipped.output_tokens, 30u);
+    EXPECT_EQ(w.clipped.histories, 0u);
+    spec.max_output_tokens = 4; // of which the model holds 3 beside half of a prompt
+    const Clipping twice = workload_of(spec, 1, 0, {5, 128}).clipped;
+    EXPECT_EQ(twice.outputs, 6u);
+    EXPECT_EQ(twice.output_tokens, 24u);
+}
+
 TEST(Workload, DrawsSessionsOfTurns) {
     WorkloadSpec spec = synthetic(10, FixedLength{4}, FixedLength{2});
     spec.sessions.turns = FixedLength{3};
