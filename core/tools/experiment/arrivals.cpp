@@ -41,7 +41,7 @@ uint64_t ns(double seconds) { return static_cast<uint64_t>(std::llround(seconds 
 struct TimesOf {
     uint32_t count;
     const Draws& draws;
-    std::span<const TraceRow> trace;
+    std::span<const uint64_t> trace;
     std::vector<uint64_t> times{};
 
     // Gaps of a random process; the first request comes after a gap too.
@@ -65,17 +65,10 @@ struct TimesOf {
         for (uint32_t i = 0; i < count; ++i) times.push_back(ns(i / a.size * a.every_s));
     }
     void operator()(const TraceArrivals& a) {
-        uint32_t arrivals = 0; // of requests that follow none, as other arrivals have a rate
-        uint64_t last = trace[0].at_ns;
-        for (const TraceRow& row : trace.first(count)) {
-            if (row.follows) continue;
-            arrivals += 1;
-            last = row.at_ns;
-        }
-        const double seconds = static_cast<double>(last - trace[0].at_ns) * 1e-9;
-        const double scale = a.rate > 0 && seconds > 0 ? (arrivals - 1) / (seconds * a.rate) : a.time_scale;
-        for (uint32_t i = 0; i < count; ++i)
-            times.push_back(ns(static_cast<double>(trace[i].at_ns - trace[0].at_ns) * 1e-9 * scale));
+        const auto seconds = [&](uint32_t i) { return static_cast<double>(trace[i] - trace[0]) * 1e-9; };
+        const double all = count > 0 ? seconds(count - 1) : 0;
+        const double scale = a.rate > 0 && all > 0 ? (count - 1) / (all * a.rate) : a.time_scale;
+        for (uint32_t i = 0; i < count; ++i) times.push_back(ns(seconds(i) * scale));
     }
     // Times at which a Poisson process of rate 1 is to have its arrivals, stretched as the rate changes.
     template <class Rate>
@@ -96,7 +89,7 @@ struct TimesOf {
 }  // namespace
 
 std::vector<uint64_t> arrival_times(const Arrivals& arrivals, uint32_t count, const Draws& draws,
-                                    std::span<const TraceRow> trace) {
+                                    std::span<const uint64_t> trace) {
     TimesOf times{count, draws, trace};
     std::visit(times, arrivals);
     return std::move(times.times);

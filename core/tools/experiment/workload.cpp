@@ -41,17 +41,15 @@ uint32_t chosen(const std::vector<double>& shares, double u) {
 // Arrivals of the requests that follow none, 0 of the others.
 std::vector<uint64_t> times_of(const WorkloadSpec& spec, const Draws& draws, std::span<const TraceRow> rows,
                                const std::vector<Turn>& turns) {
-    std::vector<uint64_t> times(turns.size());
-    if (std::holds_alternative<TraceArrivals>(spec.arrivals)) {
-        times = arrival_times(spec.arrivals, static_cast<uint32_t>(turns.size()), draws, rows);
-        for (size_t i = 0; i < turns.size(); ++i)
-            if (turns[i].follows) times[i] = 0;
-        return times;
-    }
+    std::vector<uint64_t> times(turns.size()), of_trace;
+    const bool by_trace = std::holds_alternative<TraceArrivals>(spec.arrivals);
     std::vector<uint32_t> first;
-    for (uint32_t i = 0; i < turns.size(); ++i)
-        if (!turns[i].follows) first.push_back(i);
-    const auto arrivals = arrival_times(spec.arrivals, static_cast<uint32_t>(first.size()), draws, {});
+    for (uint32_t i = 0; i < turns.size(); ++i) {
+        if (turns[i].follows) continue;
+        first.push_back(i);
+        if (by_trace) of_trace.push_back(rows[i].at_ns);
+    }
+    const auto arrivals = arrival_times(spec.arrivals, static_cast<uint32_t>(first.size()), draws, of_trace);
     for (size_t k = 0; k < first.size(); ++k) times[first[k]] = arrivals[k];
     return times;
 }

@@ -16,19 +16,21 @@ TEST(Arrivals, FollowTheirProcess) {
     EXPECT_THAT(arrival_times(DeterministicArrivals{4}, 3, d, {}), ElementsAre(0, 250'000'000, 500'000'000));
     EXPECT_THAT(arrival_times(BurstArrivals{2, 1.5}, 5, d, {}),
                 ElementsAre(0, 0, 1'500'000'000, 1'500'000'000, 3'000'000'000));
-    const std::vector<TraceRow> trace{{0, 1, 1}, {2'000'000'000, 1, 1}};
+    const std::vector<uint64_t> trace{3, 2'000'000'003};
     EXPECT_THAT(arrival_times(TraceArrivals{0.5}, 2, d, trace), ElementsAre(0, 1'000'000'000));
 }
 
-TEST(Arrivals, OfATraceWithARateAreSoManySessionsASecond) {
-    std::vector<TraceRow> trace(4);
-    trace[1].follows = trace[3].follows = true; // a turn of the session before it
-    trace[2].at_ns = trace[3].at_ns = 10'000'000'000;
+TEST(Arrivals, OfATraceWithARateAreSoManyASecond) {
+    const std::vector<uint64_t> trace{5'000'000'000, 6'000'000'000, 15'000'000'000};
+    const Draws d(1, 0);
     TraceArrivals faster;
-    faster.rate = 1;
-    EXPECT_EQ(arrival_times(faster, 4, Draws(1, 0), trace)[2], 1'000'000'000u);
-    faster.rate = 0.1; // that of the trace
-    EXPECT_EQ(arrival_times(faster, 4, Draws(1, 0), trace)[2], 10'000'000'000u);
+    faster.rate = 2;
+    EXPECT_THAT(arrival_times(faster, 3, d, trace), ElementsAre(0, 100'000'000, 1'000'000'000));
+    faster.rate = 0.2; // that of the trace
+    EXPECT_THAT(arrival_times(faster, 3, d, trace), ElementsAre(0, 1'000'000'000, 10'000'000'000));
+    faster.rate = 7;
+    EXPECT_THAT(arrival_times(faster, 1, d, trace), ElementsAre(0));
+    EXPECT_THAT(arrival_times(faster, 0, d, {}), ElementsAre());
 }
 
 TEST(Arrivals, OfPoissonAndGammaHaveTheirRateAndBurstiness) {

@@ -46,6 +46,37 @@ TEST(Workload, DeadlinesOfLaterTurnsOfATraceCountFromTheirOwnArrival) {
     EXPECT_EQ(w.requests[2].deadline_ns, 2'000'000'000u);
 }
 
+// Of the conversations of the second window three began before it: what is left of each is a session of its own, with
+// the time of the row above.
+TEST(Workload, OfATraceWithARateHasSoManySessionsASecondInEachWindow) {
+    const Folder f;
+    const std::string turn = "\"prompt_tokens\": 3, \"output_tokens\": 2}\n";
+    std::string rows;
+    for (const char* session : {"a", "b", "c", "d"})
+        rows += "{\"at_s\": " + std::to_string(10 * (session[0] - 'a')) + ", \"session\": \"" + session + "\", " + turn;
+    for (const char* session : {"a", "b", "c"})
+        rows += std::string("{\"after_s\": 5, \"session\": \"") + session + "\", " + turn;
+    rows += "{\"at_s\": 40, \"session\": \"e\", " + turn;
+    WorkloadSpec spec = of_trace(f, rows);
+    TraceArrivals at_rate;
+    at_rate.rate = 2;
+    spec.arrivals = at_rate;
+    const auto source = WorkloadSource::open(spec, byte_tokenizer(), {100, 128}, 2, 1);
+    ASSERT_TRUE(source) << source.error();
+    for (const uint32_t repeat : {0, 1}) {
+        const auto requests = source->repeat(1, repeat).requests;
+        ASSERT_EQ(requests.size(), 4u);
+        for (const PlannedRequest& r : requests) EXPECT_FALSE(r.follows);
+        EXPECT_EQ(requests[0].arrival_ns, 0u);
+        EXPECT_EQ(requests[3].arrival_ns, 1'500'000'000u) << "three gaps at two a second, in window " << repeat;
+    }
+    spec.windows = SameWindow{};
+    const Workload whole = workload_of(spec);
+    EXPECT_EQ(whole.requests[4].follows, 0u);
+    EXPECT_EQ(whole.requests[4].arrival_ns, 0u) << "it is known when it comes";
+    EXPECT_EQ(whole.requests[7].arrival_ns, 2'000'000'000u) << "four gaps between five sessions";
+}
+
 TEST(Workloads, RefuseASwapAfterSoManyRequestsWhereOneFollowsAnother) {
     const Folder f;
     ExperimentSpec spec;
