@@ -155,6 +155,31 @@ std::string shown(double value) {
     return out;
 }
 
+namespace {
+
+// A run has no number of what never happened in it: a plugin's counter that nothing was added to, or the time of a call
+// that was never made. It is 0 there if the variant has it in another run; otherwise the mean would be that of the runs
+// in which it happened. A time is one of steps.
+void fill_zeros(const std::vector<RunSummary>& runs, Measured& m) {
+    const size_t passes = *metric_named("batch_sequences"); // which a run with steps has
+    const auto is_there = [](double value) { return !std::isnan(value); };
+    for (size_t i = 0; i < m.list.size(); ++i) {
+        const std::string& name = m.list[i].name;
+        const bool is_time = name.starts_with("time_"), is_counter = is_plugin_metric(name) && name.ends_with("_total");
+        if (!is_time && !is_counter) continue;
+        std::vector<bool> happened;
+        for (const auto& variant : m.values) happened.push_back(std::ranges::any_of(variant[i], is_there));
+        for (const RunSummary& run : runs) {
+            if (!is_measured(run) || !happened[run.variant]) continue;
+            double& value = m.values[run.variant][i][run.repeat];
+            const bool has_passes = is_there(m.values[run.variant][passes][run.repeat]);
+            if (!is_there(value) && (is_counter || has_passes)) value = 0;
+        }
+    }
+}
+
+}  // namespace
+
 Measured measured(const std::vector<RunSummary>& runs, size_t variants, const MetricList& list) {
     const uint32_t repeats = repeats_in(runs);
     Measured m;
@@ -173,6 +198,7 @@ Measured measured(const std::vector<RunSummary>& runs, size_t variants, const Me
             m.values[run.variant][*metric_named(n.name, m.list)][run.repeat] = n.value;
         m.timings[run.variant][run.repeat] = run.timing;
     }
+    fill_zeros(runs, m);
     return m;
 }
 

@@ -108,6 +108,24 @@ TEST(Conclusion, JudgesMetricsOfPluginsWhereTheyArePrimary) {
                                                "plugins have plugin.sampler.redrawn_total"));
 }
 
+TEST(Conclusion, TakesWhatNeverHappenedInARunForZeroWhereItHappensInAnother) {
+    auto runs = summaries(all_runs(runs_with(70, 6, 0), runs_with(70, 6, 1)));
+    const size_t passes = *metric_named("batch_sequences"), time = *metric_named("time_proposer_propose");
+    for (RunSummary& r : runs) {
+        if (r.repeat > 0) r.metrics[passes] = 4;
+        if (r.variant == 0 || r.repeat % 2 == 0) continue;
+        r.metrics[time] = 5;
+        r.of_plugins = {{"plugin.sampler.redrawn_total", 6}, {"plugin.scheduler.depth", 2}};
+    }
+    const Conclusion c = conclude(runs, {{"a", {}}, {"b", {}}}, kE2e);
+    const size_t redrawn = metric_named("plugin.sampler.redrawn_total", c.list).value();
+    const size_t depth = metric_named("plugin.scheduler.depth", c.list).value();
+    EXPECT_DOUBLE_EQ(c.results[1].metrics[redrawn], 3);
+    EXPECT_DOUBLE_EQ(c.results[1].metrics[time], 3) << "but not of the repeat without a step";
+    EXPECT_DOUBLE_EQ(c.results[1].metrics[depth], 2) << "a gauge that was not set has no value";
+    for (const size_t metric : {redrawn, time}) EXPECT_TRUE(std::isnan(c.results[0].metrics[metric]));
+}
+
 Capacities found(std::vector<std::vector<double>> values) {
     Capacities out{.found = std::move(values), .beyond = {}, .notices = {}};
     for (const auto& of_variant : out.found) out.beyond.emplace_back(of_variant.size());
