@@ -79,7 +79,9 @@ Result<Capacities> find_capacities(const CapacitySearch& search, const std::vect
                               " req/s, so that the capacity is at least that and not judged: " + joined(all_kept));
     if (!none_kept.empty())
         out.notices.push_back("capacity: the objective was not kept at the lowest rate of the search, " +
-                              shown(search.lowest) + " req/s, so that the capacity counts as 0: " + joined(none_kept));
+                              shown(search.lowest) +
+                              " req/s, so that the capacity counts as 0, which is no more than a bound, and is not "
+                              "judged: " + joined(none_kept));
     return out;
 }
 

@@ -259,7 +259,8 @@ void set_capacities(Measured& m, const Capacities& capacities) {
         if (v >= capacities.found.size()) continue;
         for (size_t r = 0; r < std::min(capacities.found[v].size(), values.size()); ++r) {
             values[r] = capacities.found[v][r];
-            is_bound[r] = capacities.beyond[v][r];
+            // 0 stands for a capacity somewhere below the lowest rate.
+            is_bound[r] = capacities.beyond[v][r] || capacities.found[v][r] == 0;
         }
     }
 }

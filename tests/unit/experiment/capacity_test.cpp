@@ -89,7 +89,8 @@ TEST(Capacities, AreOfEachVariantAndRepeat) {
                 ElementsAre("capacity: the objective was kept at the highest rate of the search, 64.0 req/s, so that "
                             "the capacity is at least that and not judged: b in 1 of 3 repeats",
                             "capacity: the objective was not kept at the lowest rate of the search, 1.00 req/s, so "
-                            "that the capacity counts as 0: b in 1 of 3 repeats"));
+                            "that the capacity counts as 0, which is no more than a bound, and is not judged: b in 1 "
+                            "of 3 repeats"));
 }
 
 TEST(Capacities, HaveNoNumberWhereARunIsNotValidOrTheSearchDidNotEnd) {

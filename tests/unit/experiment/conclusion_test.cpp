@@ -172,6 +172,25 @@ TEST(Conclusion, TakesCapacitiesAtTheHighestRateForBounds) {
     EXPECT_EQ(of_bounds.verdict, Verdict::kNone);
 }
 
+// 0 is no more than a lower bound either.
+TEST(Conclusion, TakesCapacitiesBelowTheLowestRateForBounds) {
+    const auto runs = summaries(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)));
+    const size_t metric = *metric_named("capacity");
+    const auto of = [&](std::vector<double> a, std::vector<double> b) {
+        return conclude(runs, {{"a", {}}, {"b", {}}}, question_of(0, {"capacity"}), {},
+                        found({std::move(a), std::move(b)}));
+    };
+    const Conclusion one = of({4, 4.1, 4, 4.2, 4}, {0, 1, 0, 1.1, 0});
+    EXPECT_TRUE(one.results[1].bounds.contains(metric));
+    EXPECT_FALSE(one.results[0].bounds.contains(metric));
+    EXPECT_EQ(one.results[1].comparison.metrics[metric].verdict, Verdict::kAtLeast);
+    EXPECT_EQ(one.winner, "");
+    EXPECT_THAT(one.sentence, HasSubstr("no more than a bound is known of the capacity of b (at least 0.420 req/s)"));
+    const Difference both = of({0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}).results[1].comparison.metrics[metric];
+    EXPECT_EQ(both.verdict, Verdict::kNone);
+    EXPECT_FALSE(is_same(both)) << "how much below the lowest rate each is, is not known";
+}
+
 // A measured one may be shown to be better than the baseline, and not to be the best.
 TEST(Conclusion, NamesNoWinnerBesideACapacityThatIsABound) {
     const auto runs = summaries(all_runs(all_runs(runs_with(70, 5, 0), runs_with(50, 5, 1)), runs_with(50, 5, 2)));
