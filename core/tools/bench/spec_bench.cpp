@@ -20,26 +20,21 @@ struct Served {
     std::vector<StepReport> steps;
 };
 
-Result<std::vector<std::vector<TokenId>>> prompts_of(const Engine& e, const SpecCase& asked) {
+Result<std::vector<std::vector<TokenId>>> prompts_of(const Engine& e, const SpecCase& asked, uint32_t pass) {
+    if (asked.prompts.empty()) return random_prompts(asked, e.facts().model.vocab_size, pass);
     std::vector<std::vector<TokenId>> out;
-    if (!asked.prompts.empty() && !e.tokenizer())
-        return unsupported("prompts are texts, but the model has no tokenizer");
+    if (!e.tokenizer()) return unsupported("prompts are texts, but the model has no tokenizer");
     for (const std::string& text : asked.prompts) {
         std::string all;
         for (uint32_t i = 0; i < asked.copies; ++i) all += text;
         out.push_back(e.tokenizer()->encode(all));
     }
-    for (uint32_t r = 0; asked.prompts.empty() && r < asked.requests; ++r) {
-        std::vector<TokenId>& prompt = out.emplace_back();
-        for (uint32_t i = 0; i < asked.prompt_tokens * asked.copies; ++i)
-            prompt.push_back(static_cast<TokenId>(draw(r, i % asked.prompt_tokens, Stream::kWorkload, 0)[0] %
-                                                  e.facts().model.vocab_size));
-    }
     return out;
 }
 
 // All prompts, so many at once.
-Result<Served> serve(Engine& e, const std::vector<std::vector<TokenId>>& prompts, const SpecCase& asked) {
+Result<Served> serve(Engine& e, const std::vector<std::vector<TokenId>>& prompts, const SpecCase& asked,
+                     uint32_t pass) {
     Served out;
     out.outputs.resize(prompts.size());
     std::optional<Failure> failed;
@@ -50,7 +45,7 @@ Result<Served> serve(Engine& e, const std::vector<std::vector<TokenId>>& prompts
             engine::Request request;
             request.prompt = prompts[next];
             request.sampling.temperature = asked.temperature;
-            request.sampling.seed = next;
+            request.sampling.seed = uint64_t{pass} * prompts.size() + next;
             request.sampling.ignore_eos = true;
             request.sampling.max_tokens = asked.output;
             request.on_output = [&, to = next](const engine::RequestOutput& o) {
@@ -105,6 +100,18 @@ struct Passes { // of one engine, each the sum of its decoding steps
 
 }  // namespace
 
+std::vector<std::vector<TokenId>> random_prompts(const SpecCase& asked, uint32_t vocab_size, uint32_t pass) {
+    std::vector<std::vector<TokenId>> out;
+    for (uint32_t r = 0; r < asked.requests; ++r) {
+        const uint64_t key = uint64_t{pass} * asked.requests + r;
+        std::vector<TokenId>& prompt = out.emplace_back();
+        for (uint32_t i = 0; i < asked.prompt_tokens * asked.copies; ++i)
+            prompt.push_back(
+                static_cast<TokenId>(draw(key, i % asked.prompt_tokens, Stream::kWorkload, 0)[0] % vocab_size));
+    }
+    return out;
+}
+
 Result<SpecResult> bench_spec(const config::EngineConfig& config, const host::Registry& registry, const SpecCase& asked,
                               Clock& clock, const std::function<void(const std::string&)>& progress) {
     if (!config.proposer) return invalid("nothing to compare: name a proposer (--proposer, --num-speculative-tokens)");
@@ -117,26 +124,26 @@ Result<SpecResult> bench_spec(const config::EngineConfig& config, const host::Re
     PB_TRY(const auto with, Engine::create(half, registry, clock));
     if (half.engine.gpu_memory_utilization > 0) plain.engine.num_blocks = with->facts().kv.num_blocks;
     PB_TRY(const auto without, Engine::create(plain, registry, clock));
-    PB_TRY(const auto prompts, prompts_of(*with, asked));
     SpecResult out{};
     out.facts = with->facts();
     Passes plain_passes, passes;
-    const auto served = [&](const std::string& when, bool speculates) {
+    const auto served = [&](const std::string& when, uint32_t pass, bool speculates) -> Result<Served> {
         progress(when + (speculates ? ", with" : ", without"));
-        return serve(speculates ? *with : *without, prompts, asked);
+        PB_TRY(const auto prompts, prompts_of(*with, asked, pass));
+        return serve(speculates ? *with : *without, prompts, asked, pass);
     };
     for (const bool speculates : {false, true}) {
-        PB_TRY([[maybe_unused]] const Served not_counted, served("warm-up", speculates));
+        PB_TRY([[maybe_unused]] const Served not_counted, served("warm-up", asked.repeats, speculates));
     }
     for (uint32_t repeat = 0; repeat < asked.repeats; ++repeat) {
         const std::string when = "repeat " + std::to_string(repeat + 1) + " of " + std::to_string(asked.repeats);
         const bool with_first = repeat % 2 == 1; // a machine that drifts favours neither
-        PB_TRY(Served a, served(when, with_first));
-        PB_TRY(Served b, served(when, !with_first));
+        PB_TRY(Served a, served(when, repeat, with_first));
+        PB_TRY(Served b, served(when, repeat, !with_first));
         if (with_first) std::swap(a, b);
         plain_passes.add(a.steps);
         passes.add(b.steps);
-        for (size_t i = 0; i < prompts.size(); ++i) out.outputs += 1, out.same += a.outputs[i] == b.outputs[i];
+        for (size_t i = 0; i < a.outputs.size(); ++i) out.outputs += 1, out.same += a.outputs[i] == b.outputs[i];
         for (const StepReport& r : b.steps) {
             out.verified += r.drafts.drafted_tokens;
             out.right += r.drafts.accepted_tokens;

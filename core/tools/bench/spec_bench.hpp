@@ -18,7 +18,7 @@ struct SpecCase {
     uint32_t copies = 1;              // of its text that a prompt is made of: the more, the more an output echoes it
     uint32_t batch = 1;               // requests at once
     uint32_t output = 64;             // tokens each
-    uint32_t repeats = 3;             // of all requests, in turn with and without, after a warm-up; medians count
+    uint32_t repeats = 3;             // of requests, in turn with and without, after a warm-up; medians count
     float temperature = 0;
 };
 
@@ -37,6 +37,9 @@ struct SpecResult {
     uint64_t outputs = 0, same = 0; // texts that are token for token those without
     double speed_up() const { return with.tokens_per_second / without.tokens_per_second; }
 };
+
+// Prompts of random tokens, different ones in each pass: a proposer that remembers outputs has seen none of them.
+std::vector<std::vector<text::TokenId>> random_prompts(const SpecCase&, uint32_t vocab_size, uint32_t pass);
 
 // `config` with a proposer; without it the same but for that.
 Result<SpecResult> bench_spec(const config::EngineConfig&, const host::Registry&, const SpecCase&, Clock&,

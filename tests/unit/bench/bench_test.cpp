@@ -1,7 +1,9 @@
 // What a bench reports, never how fast anything was.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/clock.hpp"
 #include "bench/grammar_bench.hpp"
@@ -171,6 +173,20 @@ TEST(BenchSpec, WarmsUpAndTakesTurns) {
                                               "repeat 1 of 2, with", "repeat 2 of 2, with", "repeat 2 of 2, without"}));
     EXPECT_EQ(result->outputs, 4u) << "those of the warm-up do not count";
     EXPECT_EQ(result->same, 4u);
+}
+
+// Else a proposer that remembers outputs would draft those of the passes before.
+TEST(BenchSpec, HasOtherRandomPromptsInEachPass) {
+    const SpecCase asked{.prompt_tokens = 6, .requests = 3, .copies = 2};
+    std::set<std::vector<text::TokenId>> all;
+    for (uint32_t pass = 0; pass < 4; ++pass)
+        for (const auto& prompt : random_prompts(asked, 1000, pass)) {
+            ASSERT_EQ(prompt.size(), 12u);
+            EXPECT_TRUE(std::equal(prompt.begin(), prompt.begin() + 6, prompt.begin() + 6));
+            all.insert(prompt);
+        }
+    EXPECT_EQ(all.size(), 12u);
+    EXPECT_EQ(random_prompts(asked, 1000, 1), random_prompts(asked, 1000, 1)) << "the same with and without";
 }
 
 TEST(BenchSpec, GivesEachEngineHalfOfTheMemory) {
