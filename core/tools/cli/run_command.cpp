@@ -122,6 +122,7 @@ experiment::ExperimentOptions options_of(const RunOptions& o, const std::string&
 }
 
 // Each of the experiments has a folder of its own, none a report: there is nothing to see but how often they are wrong.
+// Where one fails or is interrupted, those before it are counted all the same.
 Result<> run_against_itself(const RunOptions& o, const std::string& command) {
     PB_TRY(const auto given, spec_of(o));
     PB_TRY(const auto registry, registry_of(o.plugin_dirs));
@@ -130,7 +131,7 @@ Result<> run_against_itself(const RunOptions& o, const std::string& command) {
     experiment::FalseRates rates;
     catch_interrupts();
     RealClock clock;
-    for (uint32_t n = 1; n <= o.experiments; ++n) {
+    const auto run_one = [&](uint32_t n) -> Result<> {
         PB_TRY(const auto spec, experiment::spec_from(experiment::against_itself(given, n), given.name));
         PB_TRY(auto prepared, experiment::prepare_variants(spec, registry));
         options.folder = folder / ("experiment-" + std::to_string(n));
@@ -145,9 +146,15 @@ Result<> run_against_itself(const RunOptions& o, const std::string& command) {
             std::cout << o.experiments << " experiments of " << prepared.variants.size() << " copies of "
                       << given.variants[given.baseline].name << ", " << experiment::repeats_text(spec) << ", "
                       << spec.primary.size() << " primary metrics" << std::endl;
-    }
-    std::cout << rates.text() << "results: " << folder.string() << '\n';
-    return {};
+        return {};
+    };
+    Result<> ended;
+    uint32_t complete = 0;
+    while (complete < o.experiments && (ended = run_one(complete + 1))) complete += 1;
+    if (complete == 0) return ended;
+    if (!ended) std::cout << "not all of them were run; of the first " << complete << ":\n";
+    std::cout << rates.text() << "results: " << folder.string() << std::endl;
+    return ended;
 }
 
 Result<> run(const RunOptions& o, const std::string& command, const experiment::ExperimentSpec& spec,
