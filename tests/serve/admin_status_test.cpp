@@ -42,6 +42,16 @@ TEST(AdminStatus, SaysWhatTheEngineIsAndDoes) {
     for (const Json& s : after["configuration"]) EXPECT_NE(s["reason"], "") << s;
 }
 
+TEST(AdminStatus, NamesTheDtypeOfWhatIsNotQuantised) {
+    config::EngineConfig config = Running::demo_model();
+    config.model.quantization = config::Quantization::kInt8;
+    const Controlled engine(config);
+    const Json status = engine.status();
+    std::map<std::string, std::string> effective;
+    for (const Json& s : status["configuration"]) effective[s["key"]] = s["effective"];
+    EXPECT_EQ(effective.at("model.dtype"), "bfloat16");
+}
+
 TEST(AdminStatus, IsSaidWhileAStepTakesLong) {
     const Controlled engine;
     std::atomic<bool> in_step = false, go_on = false;

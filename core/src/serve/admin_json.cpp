@@ -59,7 +59,7 @@ std::vector<EffectiveSetting> effective_settings(const config::EngineConfig& c, 
     if (c.model.plugin == "auto")
         differs("model.plugin", "auto", model_plugin(facts), "serves " + facts.model.architecture);
     if (c.model.dtype == config::DType::kAuto)
-        differs("model.dtype", "auto", facts.model.weight_dtype, "of the checkpoint");
+        differs("model.dtype", "auto", facts.model.dtype, "of the checkpoint");
     if (e.max_model_len == 0)
         differs("engine.max_model_len", "0", std::to_string(facts.max_model_len), "what model and KV cache reach");
     if (e.num_blocks == 0)
