@@ -70,13 +70,13 @@ struct CpuAttention::Call {
     const pb_tensor& q;
 };
 
-CpuAttention::CpuAttention(const Machine& machine, const AttentionShape& shape)
+CpuAttention::CpuAttention(const Machine& machine, const AttentionShape& shape, uint64_t max_partial_bytes)
     : machine_(machine), shape_(shape),
       in_tiles_(tile_attend_of(machine.isa) && shape.kv_dtype != PB_F32 && !shape.slopes), // tiles take no slopes
       queries_(in_tiles_ ? kTileQueries : kAttendQueries),
       stride_(in_tiles_ ? round_up(shape.head_dim, 16) : shape.head_dim),
-      state_floats_(uint64_t(round_up(queries_ * (stride_ + 2), 16))),
-      page_shift_(std::has_single_bit(uint32_t(shape.block_size)) ? std::countr_zero(uint32_t(shape.block_size)) : -1) {
+      page_shift_(std::has_single_bit(uint32_t(shape.block_size)) ? std::countr_zero(uint32_t(shape.block_size)) : -1),
+      partial_{max_partial_bytes, uint64_t(round_up(queries_ * (stride_ + 2), 16))} {
 }
 
 uint64_t CpuAttention::page_bytes() const {
@@ -85,14 +85,14 @@ uint64_t CpuAttention::page_bytes() const {
 
 void CpuAttention::plan(const AttentionBatch& batch) {
     tiles_.clear();
-    splits_.clear();
+    partial_.splits.clear();
     const int32_t group = shape_.heads / shape_.kv_heads;
     int64_t work = 0;
     for (uint32_t s = 0; s < batch.seq_count; ++s) {
         const int32_t pairs = (batch.query_starts[s + 1] - batch.query_starts[s]) * group;
         for (int32_t h = 0; h < shape_.kv_heads; ++h)
             for (int32_t first = 0; first < pairs; first += queries_) {
-                Tile tile{int32_t(s), h, first, std::min<int32_t>(queries_, pairs - first), 0, 0, -1};
+                Tile tile{int32_t(s), h, first, std::min<int32_t>(queries_, pairs - first), 0, 0};
                 find_keys(batch, tile);
                 work += (tile.end - tile.begin) * tile.count * shape_.head_dim * 2;
                 tiles_.push_back(tile);
@@ -101,12 +101,16 @@ void CpuAttention::plan(const AttentionBatch& batch) {
     inline_ = machine_.workers.threads <= 1 || work < kInlineWork;
     if (inline_ || tiles_.size() >= 2 * size_t(machine_.workers.threads)) return;
     // Few tiles, such as one long sequence's next token: its splits are dealt out too.
-    for (size_t i = 0; i < tiles_.size(); ++i) {
-        tiles_[i].scratch = int64_t(splits_.size());
+    for (size_t i = 0; i < tiles_.size(); ++i)
         for (int64_t split = tiles_[i].begin / kSplit; split * kSplit < tiles_[i].end; ++split)
-            splits_.emplace_back(uint32_t(i), split);
-    }
-    states_ = static_cast<float*>(scratch_.at_least(splits_.size() * state_floats_ * sizeof(float)));
+            partial_.splits.emplace_back(uint32_t(i), split);
+    const uint64_t fitting = std::max<uint64_t>(2, partial_.max_bytes / (partial_.state_floats * sizeof(float)));
+    partial_.round = int64_t(std::min<uint64_t>(partial_.splits.size(), fitting - 1));
+    partial_.states = static_cast<float*>(partial_.scratch.at_least(partial_bytes()));
+}
+
+uint64_t CpuAttention::partial_bytes() const {
+    return partial_.splits.empty() ? 0 : uint64_t(1 + partial_.round) * partial_.state_floats * sizeof(float);
 }
 
 // Calls each(i, token, head) for the tile's pairs of a row and a head.
@@ -194,33 +198,66 @@ void CpuAttention::attend_split(const Tile& tile, AttendPart& part, int64_t spli
     else loops_for(shape_.kv_dtype, table)(part, state);
 }
 
+// 0: of the tile that a round has left off in; then those of the round's splits.
+AttendState CpuAttention::partial(int64_t i) const {
+    return state_at(partial_.states + uint64_t(i) * partial_.state_floats, queries_, stride_);
+}
+
 // Merges the tile's splits in ascending order. The first is taken as it is, which is what merging it into nothing
 // gives: so a row's bits do not depend on where its tile begins.
-void CpuAttention::finish_tile(const Call& call, const Tile& tile) {
-    const AttentionTable& table = table_of(machine_.isa).attention;
+void CpuAttention::attend_tile(const Call& call, const Tile& tile) const {
     constexpr size_t kFloats = size_t(kTileQueries) * (2 + kMaxHeadDim);
     alignas(64) float first[kFloats];
     alignas(64) float one[kFloats];
-    AttendState all = state_at(first, queries_, stride_);
+    const AttendState all = state_at(first, queries_, stride_);
     const int64_t begin = tile.begin / kSplit, end = (tile.end + kSplit - 1) / kSplit;
-    if (tile.scratch >= 0) {
-        for (int64_t split = begin; split < end; ++split) {
-            const AttendState state =
-                state_at(states_ + uint64_t(tile.scratch + split - begin) * state_floats_, queries_, stride_);
-            if (split == begin) all = state;
-            else table.merge(all, state, tile.count);
-        }
-    } else {
-        AttendPart part = part_of(call, tile);
-        for (int64_t split = begin; split < end; ++split) {
-            const AttendState state = state_at(split == begin ? first : one, queries_, stride_);
-            attend_split(tile, part, split, tile.end, state);
-            if (split > begin) table.merge(all, state, tile.count);
-        }
+    AttendPart part = part_of(call, tile);
+    for (int64_t split = begin; split < end; ++split) {
+        const AttendState state = state_at(split == begin ? first : one, queries_, stride_);
+        attend_split(tile, part, split, tile.end, state);
+        if (split > begin) table_of(machine_.isa).attention.merge(all, state, tile.count);
     }
+    finish_tile(call, tile, all);
+}
+
+// Splits that follow one another go to one thread, which brings the next one's pages near during the last one.
+void CpuAttention::attend_round(const Call& call, int64_t first, int64_t last) const {
+    const int64_t splits = last - first;
+    const int64_t runs = std::min<int64_t>(splits, int64_t(machine_.workers.threads) * kRunsPerThread);
+    run_tasks(machine_.workers, runs, [&](int64_t run) {
+        const int64_t end = first + splits * (run + 1) / runs;
+        for (int64_t i = first + splits * run / runs; i < end; ++i) {
+            const Tile& tile = tiles_[partial_.splits[size_t(i)].first];
+            const int64_t split = partial_.splits[size_t(i)].second;
+            AttendPart part = part_of(call, tile);
+            attend_split(tile, part, split, std::min(tile.end, (split + end - i) * kSplit), partial(1 + i - first));
+        }
+    });
+}
+
+// In the order of attend_tile(), whichever rounds a tile's splits are in. `all`: of the tile that is being merged.
+void CpuAttention::merge_round(const Call& call, int64_t first, int64_t last, AttendState& all) const {
+    const AttentionTable& table = table_of(machine_.isa).attention;
+    const auto splits = int64_t(partial_.splits.size());
+    const auto tile_of = [&](int64_t i) { return partial_.splits[size_t(i)].first; };
+    for (int64_t i = first; i < last; ++i) {
+        const Tile& tile = tiles_[tile_of(i)];
+        const AttendState state = partial(1 + i - first);
+        if (i == 0 || tile_of(i - 1) != tile_of(i)) all = state;
+        else table.merge(all, state, tile.count);
+        if (i + 1 == splits || tile_of(i + 1) != tile_of(i)) finish_tile(call, tile, all);
+    }
+    const AttendState kept = partial(0); // which the next round does not overwrite
+    if (last == splits || all.sum == kept.sum) return;
+    std::memcpy(kept.sum, all.sum, partial_.state_floats * sizeof(float));
+    all = kept;
+}
+
+void CpuAttention::finish_tile(const Call& call, const Tile& tile, const AttendState& all) const {
     if (call.kv.sinks) add_sinks(call, tile, all);
     for_rows(call.batch, tile, [&](int32_t i, int32_t token, int32_t head) {
-        table.divide(row_of(call.out, token, head), all.sum + i * stride_, all.total[i], shape_.head_dim);
+        table_of(machine_.isa).attention.divide(row_of(call.out, token, head), all.sum + i * stride_, all.total[i],
+                                                shape_.head_dim);
     });
 }
 
@@ -236,22 +273,15 @@ void CpuAttention::add_sinks(const Call& call, const Tile& tile, const AttendSta
 void CpuAttention::run(const AttentionBatch& batch, const KvPages& kv, const pb_tensor& out, const pb_tensor& q) {
     const Call call{batch, kv, out, q};
     const Workers alone;
-    // Splits that follow one another go to one thread, which brings the next one's pages near during the last one.
-    const auto splits = int64_t(splits_.size());
-    const int64_t runs = std::min<int64_t>(splits, int64_t(machine_.workers.threads) * kRunsPerThread);
-    run_tasks(machine_.workers, runs, [&](int64_t run) {
-        const int64_t end = splits * (run + 1) / runs;
-        for (int64_t i = splits * run / runs; i < end; ++i) {
-            const Tile& tile = tiles_[splits_[size_t(i)].first];
-            const int64_t split = splits_[size_t(i)].second;
-            AttendPart part = part_of(call, tile);
-            attend_split(tile, part, split, std::min(tile.end, (split + end - i) * kSplit),
-                         state_at(states_ + uint64_t(i) * state_floats_, queries_, stride_));
-        }
-    });
-    // What is left of split tiles is a few merges.
-    run_tasks(inline_ || !splits_.empty() ? alone : machine_.workers, int64_t(tiles_.size()),
-              [&](int64_t i) { finish_tile(call, tiles_[size_t(i)]); });
+    if (partial_.splits.empty())
+        run_tasks(inline_ ? alone : machine_.workers, int64_t(tiles_.size()),
+                  [&](int64_t i) { attend_tile(call, tiles_[size_t(i)]); });
+    AttendState all{};
+    for (auto first = int64_t(0), splits = int64_t(partial_.splits.size()); first < splits; first += partial_.round) {
+        const int64_t last = std::min(splits, first + partial_.round);
+        attend_round(call, first, last);
+        merge_round(call, first, last, all); // alone: a few merges
+    }
 }
 
 }  // namespace patchbay::kernels

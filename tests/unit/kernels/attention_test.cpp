@@ -125,9 +125,10 @@ class Layer {
 using Outputs = std::vector<std::vector<float>>;
 
 Outputs run_fast(const Machine& machine, const AttentionShape& shape, const std::vector<Sequence>& sequences,
-                 const std::vector<std::vector<Step>>& steps, const float* sinks = nullptr) {
+                 const std::vector<std::vector<Step>>& steps, const float* sinks = nullptr,
+                 uint64_t max_partial_bytes = CpuAttention::kMaxPartialBytes) {
     Random random(99);
-    CpuAttention attention(machine, shape);
+    CpuAttention attention(machine, shape, max_partial_bytes);
     Layer layer(shape, attention.page_bytes(), sequences, random, sinks);
     Outputs out;
     for (const std::vector<Step>& step : steps)
@@ -338,7 +339,29 @@ TEST_P(Attention, GivesTheSameBitsForAnyNumberOfThreadsAndSplits) {
             ThreadPool pool(3);
             for (const Workers& workers : {Workers{}, crew_of(pool.service()), backwards_crew(16)})
                 EXPECT_TRUE(run_fast({GetParam(), workers}, shape, sequences, steps) == want) << workers.threads;
+            // Rounds that end within a tile and after one: of one split, and of some.
+            for (const uint64_t bytes : {1u, 5440u, 30'000u})
+                EXPECT_TRUE(run_fast({GetParam(), backwards_crew(16)}, shape, sequences, steps, nullptr, bytes) == want)
+                    << bytes;
         }
+}
+
+// A piece of a long prompt whose tiles are fewer than twice the threads.
+TEST_P(Attention, BoundsTheMemoryOfPartialSums) {
+    constexpr int32_t kRows = 480, kTokens = 131'072;
+    const AttentionShape shape{.heads = 8, .kv_heads = 2, .head_dim = 128, .block_size = 16, .scale = 0.1f,
+                               .kv_dtype = PB_BF16};
+    const int32_t starts[] = {0, kRows}, lens[] = {kTokens};
+    std::vector<int32_t> positions(kRows);
+    std::iota(positions.begin(), positions.end(), kTokens - kRows);
+    const AttentionBatch batch{.seq_count = 1, .token_count = kRows, .query_starts = starts, .seq_lens = lens,
+                               .positions = positions.data()};
+    CpuAttention attention({GetParam(), backwards_crew(256)}, shape);
+    attention.plan(batch);
+    EXPECT_GT(attention.partial_bytes(), CpuAttention::kMaxPartialBytes / 2);
+    EXPECT_LE(attention.partial_bytes(), CpuAttention::kMaxPartialBytes);
+    const CpuAttention unplanned({GetParam(), {}}, shape);
+    EXPECT_EQ(unplanned.partial_bytes(), 0u);
 }
 
 TEST_P(Attention, DoesNotLetLaterTokensReachEarlierOnes) {
