@@ -17,7 +17,7 @@ struct LoadedWeights {
     AttentionSinks sinks;            // likewise
     uint64_t bytes = 0;
     ModelWork work;
-    std::string form;                // that most of the linears have: "int4 g32"
+    std::string form;                // that most of the linears have: "int4 g32", "int8 rows"
     pb_model_facts facts = sized<pb_model_facts>(); // of a set that is not in use: its model's
 };
 

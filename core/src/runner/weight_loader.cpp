@@ -23,9 +23,10 @@ weights::WeightForm form_of(const pb_weight_spec& spec, weights::WeightForm form
     return form;
 }
 
-std::string text_of(pb_dtype dtype, uint32_t group) { // "bfloat16", "int4 g32"
-    if (group == 0) return dtype == PB_F32 ? "float32" : "bfloat16";
-    return (dtype == PB_FP8 ? "fp8 g" : dtype == PB_I4 ? "int4 g" : "int8 g") + std::to_string(group);
+std::string text_of(const weights::LoadedWeight& weight) { // "bfloat16", "int4 g32", "int8 rows"
+    if (weight.group == 0) return weight.dtype == PB_F32 ? "float32" : "bfloat16";
+    const std::string codes = weight.dtype == PB_FP8 ? "fp8" : weight.dtype == PB_I4 ? "int4" : "int8";
+    return codes + (weight.whole_rows ? " rows" : " g" + std::to_string(weight.group));
 }
 
 void add_work(ModelWork& work, const pb_weight_spec& spec, uint32_t vocab_size, uint64_t params, uint64_t bytes) {
@@ -65,7 +66,7 @@ Result<pb_weight*> WeightLoader::prepare(const host::Component& model, const pb_
     if (!prepared && status == PB_UNSUPPORTED && loaded.group) {
         const std::string name(spec.parts[0].name, strnlen(spec.parts[0].name, sizeof spec.parts[0].name));
         return fail(prepared.code(), prepared.error() + " (of model '" + std::string(model.type().name) +
-                    "', weight '" + name + "' as " + text_of(loaded.dtype, loaded.group) +
+                    "', weight '" + name + "' as " + text_of(loaded) +
                     "; with quantization: none it is given real numbers)");
     }
     PB_CHECK(prepared);
@@ -138,10 +139,10 @@ Result<> WeightLoader::load(const WeightsToLoad& wanted, LoadedWeights& into, co
         if (spec.role == PB_WEIGHT_LINEAR || spec.uses >> PB_WEIGHT_LINEAR & 1) {
             const uint64_t params = static_cast<uint64_t>(loaded.rows) * static_cast<uint64_t>(loaded.cols);
             add_work(into.work, spec, wanted.facts.vocab_size, params, bytes);
-            params_by_form[text_of(loaded.dtype, loaded.group)] += params;
+            params_by_form[text_of(loaded)] += params;
         }
     }
-    into.form = text_of(wanted.form.dtype, 0); // of a model without
+    into.form = text_of(weights::LoadedWeight{.dtype = wanted.form.dtype}); // of a model without
     uint64_t max_params = 0;
     for (const auto& [form, params] : params_by_form)
         if (params > std::exchange(max_params, std::max(max_params, params))) into.form = form;

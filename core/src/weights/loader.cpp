@@ -237,12 +237,25 @@ Result<LoadedWeight> WeightSource::load(const pb_weight_spec& spec, const Weight
                                         uint32_t size, LoadedWeight reuse) const {
     PB_CHECK(check_form(form));
     PB_TRY(const Share share, share_of(spec, rank, size, stored_));
-    if (numbers_ == Numbers::kNone) return outline(spec, share, form, std::move(reuse.memory));
+    PB_TRY(LoadedWeight out, load_in_form(spec, share, form, std::move(reuse.memory)));
+    out.whole_rows = (out.dtype == PB_I8 || out.dtype == PB_I4) && scales_whole_rows(form);
+    return out;
+}
+
+bool WeightSource::scales_whole_rows(const WeightForm& form) const {
+    if (form.quantization == Quantization::kInt8) return form.group == WeightForm::kWholeRows;
+    const std::optional<PackedFormat>& packed = stored_.packed();
+    return form.quantization == Quantization::kAsStored && packed && packed->is_integers() && packed->group_size < 0;
+}
+
+Result<LoadedWeight> WeightSource::load_in_form(const pb_weight_spec& spec, const Share& share, const WeightForm& form,
+                                                LoadMemory memory) const {
+    if (numbers_ == Numbers::kNone) return outline(spec, share, form, std::move(memory));
     if (spec.role == PB_WEIGHT_LINEAR || spec.uses >> PB_WEIGHT_LINEAR & 1) {
         PB_TRY(const CodeSources sources, code_sources(share, form));
-        if (!sources.empty()) return load_codes(share, sources, std::move(reuse.memory));
+        if (!sources.empty()) return load_codes(share, sources, std::move(memory));
     }
-    return load_real(share, form.dtype, spec.offset, std::move(reuse.memory));
+    return load_real(share, form.dtype, spec.offset, std::move(memory));
 }
 
 }  // namespace patchbay::weights

@@ -57,6 +57,7 @@ struct LoadedWeight {
     std::span<const float> scales, offsets; // (rows, ⌈cols / group⌉); offsets: empty where all are 0
     std::span<const int32_t> order;         // (cols) as in pb_quant; empty: as they are
     LoadMemory memory;               // holds all of these, except data that the checkpoint's file has in the same form
+    bool whole_rows = false;         // of integers: all groups of a row have the same scale
 };
 
 class WeightSource {
@@ -89,6 +90,8 @@ class WeightSource {
   private:
     WeightSource() = default;
     Result<CodeSources> code_sources(const Share&, const WeightForm&) const;
+    bool scales_whole_rows(const WeightForm&) const;
+    Result<LoadedWeight> load_in_form(const pb_weight_spec&, const Share&, const WeightForm&, LoadMemory) const;
     std::vector<float> to_add(const Share&, float offset) const;
     Result<LoadedWeight> load_real(const Share&, pb_dtype, float offset, LoadMemory) const;
     Result<LoadedWeight> load_codes(const Share&, const CodeSources&, LoadMemory) const;

@@ -127,6 +127,11 @@ TEST(WeightLoader, TheFormIsThatOfMostParametersOfLinears) {
     router.exact = 1;
     ASSERT_TRUE(b.load({spec(128, {part("up", 60)}), router, spec(128, {part("down", 60)})}));
     EXPECT_EQ(b.loaded.form, "int8 g128") << "120 rows in two weights, and 100 in one";
+    Bench rows;
+    rows.form = {PB_BF16, Quantization::kInt8, weights::WeightForm::kWholeRows};
+    ASSERT_TRUE(rows.load({spec(256, {part("up", 60)})}));
+    EXPECT_EQ(rows.loaded.form, "int8 rows") << "with one scale each, whatever groups a device is given";
+    EXPECT_EQ(rows.prepared[0].group, 128u);
     Bench none;
     none.form.dtype = PB_BF16;
     ASSERT_TRUE(none.load({vector("norm", 4)}));

@@ -182,6 +182,7 @@ TEST_F(PackedLinears, of_compressed_tensors_do_so_too) {
     std::vector<float> expected;
     for (const float row : {0.0f, 200.0f, 10.0f, 2000.0f}) expected.insert(expected.end(), 32, row);
     EXPECT_EQ(meant(*loaded), expected);
+    EXPECT_TRUE(loaded->whole_rows);
 }
 
 TEST_F(PackedLinears, keep_their_columns_by_group_with_the_order_that_undoes_it) {
@@ -192,6 +193,7 @@ TEST_F(PackedLinears, keep_their_columns_by_group_with_the_order_that_undoes_it)
     auto expected = meant_by_["q"];
     expected.insert(expected.end(), meant_by_["k"].begin(), meant_by_["k"].end());
     EXPECT_EQ(fused.group, 32u);
+    EXPECT_FALSE(fused.whole_rows);
     EXPECT_EQ(fused.order.size(), 128u);
     EXPECT_EQ(meant(fused), expected);
     // Parts that are ordered each in its own way have no order in common: they become real.

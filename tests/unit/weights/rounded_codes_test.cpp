@@ -175,6 +175,7 @@ TEST_F(RoundedWeights, have_one_scale_for_all_of_a_row_which_its_largest_number_
         const auto real = values(from.load(spec(cols, {part("w", 7)}), {PB_F32}, 0, 1)->data, PB_F32);
         const auto weight = *from.load(spec(cols, {part("w", 7)}), kRows, 0, 1);
         EXPECT_EQ(weight.group, 128u);
+        EXPECT_TRUE(weight.whole_rows);
         const int64_t groups = (cols + 127) / 128;
         for (int64_t r = 0; r < 7; ++r) {
             float max_size = 0;
