@@ -274,6 +274,7 @@ Result<> Engine::Builder::describe() {
     f.kv.layout = kv.layers().binding().layout_tag();
     f.kv.watermark = c_.engine.watermark;
     f.model.identity = parts_->identity;
+    f.model.position_length = execution::position_length(parts_->model.config, c_.engine.max_model_len);
     f.tensor_parallel_size = c_.engine.tensor_parallel_size;
     f.ranks = rank_names_;
     const host::Component* components[] = {

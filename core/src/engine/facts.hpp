@@ -14,6 +14,7 @@ struct ModelFacts {
     std::string dtype;                // of weights that are not quantised
     uint32_t vocab_size = 0;
     uint32_t hidden_size = 0;         // of embeddings; 0: the model gives none
+    uint32_t position_length = 0;     // max_model_len, where positions are scaled by it; else 0
     uint64_t weight_bytes = 0;
     runner::ModelWork work;
 };
@@ -57,7 +58,9 @@ struct EngineFacts { // automatic choices, for the record
 
     // Identifies KV beside its tokens: engines with equal identities compute equal KV.
     std::string kv_identity() const {
-        return model.identity + "/" + model.weight_dtype + "/" + model.dtype + "/" + kv.layout + "/" + draft.model;
+        const std::string length = model.position_length > 0 ? "/" + std::to_string(model.position_length) : "";
+        return model.identity + "/" + model.weight_dtype + "/" + model.dtype + "/" + kv.layout + "/" + draft.model +
+               length;
     }
 };
 

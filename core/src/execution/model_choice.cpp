@@ -141,6 +141,17 @@ Result<ModelChoice> choose_model(const config::EngineConfig& c, const host::Regi
                        std::move(kv),           std::move(model.note)};
 }
 
+uint32_t position_length(const weights::FlatConfig& config, uint32_t max_model_len) {
+    const bool is_phi3 = value_of(config, "architectures.0") == "Phi3ForCausalLM"; // there both are names of longrope
+    for (const auto& [key, type] : config) {
+        const bool is_type = key.ends_with("rope_type") || key.ends_with("rope_scaling.type") ||
+                             key.ends_with("rope_parameters.type");
+        const bool is_longrope = type == "longrope" || (is_phi3 && (type == "su" || type == "yarn"));
+        if (is_type && (is_longrope || type == "dynamic")) return max_model_len;
+    }
+    return 0;
+}
+
 uint32_t choose_threads(const config::EngineSettings& e, uint32_t ranks_here) {
     return e.threads ? e.threads : std::max(1u, usable_cores() / ranks_here);
 }

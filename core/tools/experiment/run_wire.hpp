@@ -124,7 +124,8 @@ void fields(auto& a, engine::RequestOutput& o) { // without what only people rea
     a(o.id, o.index, o.tokens, o.finish, o.time_ns, o.logits, o.cached_tokens, o.preemptions, o.first_scheduled_ns);
 }
 void fields(auto& a, engine::ModelFacts& f) { // without its work
-    a(f.architecture, f.identity, f.weight_dtype, f.dtype, f.vocab_size, f.hidden_size, f.weight_bytes);
+    a(f.architecture, f.identity, f.weight_dtype, f.dtype, f.vocab_size, f.hidden_size, f.position_length,
+      f.weight_bytes);
 }
 void fields(auto& a, engine::KvFacts& f) {
     a(f.num_blocks, f.block_size, f.groups, f.state_groups, f.windows, f.bytes, f.page_bytes, f.swap_pages, f.padding,

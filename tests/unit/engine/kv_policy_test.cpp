@@ -36,6 +36,20 @@ TEST(CacheSaltOfARequest, DecidesWhoSharesItsBlocks) {
     EXPECT_THAT(refused.error(), HasSubstr("cache_salt has 4097 bytes, expected at most 4096"));
 }
 
+// Blocks have equal hashes only where keys are turned by equal frequencies.
+TEST(KvIdentity, HasTheLengthThatPositionsAreScaledBy) {
+    const auto identity = [](const char* scaling, uint32_t max_model_len) {
+        config::EngineConfig c = tiny_model();
+        c.model.shape["rope_scaling.rope_type"] = scaling;
+        c.model.shape["rope_scaling.factor"] = "2";
+        c.engine.max_model_len = max_model_len;
+        const Harness h(c);
+        return h.engine->facts().kv_identity();
+    };
+    EXPECT_NE(identity("dynamic", 600), identity("dynamic", 700));
+    EXPECT_EQ(identity("linear", 600), identity("linear", 700));
+}
+
 TEST(KvEventsOfAnEngine, AreLinesOfJson) {
     const auto path = temporary_folder() / "kv_events.jsonl";
     Harness h(tiny_model());

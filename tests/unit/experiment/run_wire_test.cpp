@@ -13,8 +13,8 @@ static_assert(sizeof(engine::ScheduledWork) == 36 && sizeof(engine::QueueReport)
 static_assert(sizeof(engine::KvReport) == 104 && sizeof(engine::PreemptionReport) == 72);
 static_assert(sizeof(engine::DraftReport) == 184 && sizeof(engine::GrammarReport) == 48);
 static_assert(sizeof(engine::CallReport) == 136 && sizeof(engine::GraphReport) == 56);
-static_assert(sizeof(engine::ModelFacts) == 216 && sizeof(engine::KvFacts) == 176);
-static_assert(sizeof(engine::EngineFacts) == 592);
+static_assert(sizeof(engine::ModelFacts) == 224 && sizeof(engine::KvFacts) == 176);
+static_assert(sizeof(engine::EngineFacts) == 600);
 
 RunRecord record() {
     RunRecord run;

@@ -86,8 +86,10 @@ std::shared_ptr<host::Swap> ModelSwaps::prepare(const CandidateInputs& in, const
     component->keep(alive);
     {
         const std::lock_guard lock(mutex_);
-        waiting_.insert_or_assign(component.get(), Loaded{*std::move(loaded), opened.identity,
-                                                           execution::dtype_word(opened.choice->weights.dtype), alive});
+        waiting_.insert_or_assign(
+            component.get(),
+            Loaded{*std::move(loaded), opened.identity, execution::dtype_word(opened.choice->weights.dtype),
+                   execution::position_length(opened.choice->config, p_.config.engine.max_model_len), alive});
     }
     return slot_.line().prepare(std::move(component), to, in.transaction);
 }
@@ -113,6 +115,7 @@ Result<> ModelSwaps::exchange(const host::Component& to, Loaded& with) {
     PB_CHECK(exchange_->use(to, *with.weights));
     std::swap(now.identity, with.identity);
     std::swap(now.dtype, with.dtype);
+    std::swap(now.position_length, with.position_length);
     p_.facts.model = std::move(now);
     p_.recomputation.recompute_all();
     return {};

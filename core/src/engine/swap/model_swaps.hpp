@@ -72,6 +72,7 @@ class ModelSwaps final : public SwapPort {
         std::unique_ptr<runner::LoadedWeights> weights;
         std::string identity; // as weights::model_identity()
         std::string dtype;    // of what is not quantised
+        uint32_t position_length = 0; // as in ModelFacts
         std::weak_ptr<void> component; // expired: it is gone, and was never in use
     };
     Result<> exchange(const host::Component&, Loaded&);
