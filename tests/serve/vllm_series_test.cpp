@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/facts.hpp"
 #include "metrics/scrape.hpp"
@@ -177,6 +179,38 @@ TEST(VllmMetricsTest, CountsARequestOnceAndTheTimeOfThoseThatWereNotAborted) {
     EXPECT_EQ(scrape.sum("vllm:request_params_n_sum", {}), 4);
     EXPECT_EQ(scrape.sum("vllm:request_success_total", {}), 4);
     EXPECT_EQ(scrape.sum("vllm:e2e_request_latency_seconds_count", {}), 3);
+}
+
+TEST(VllmMetricsTest, OutputsThatArriveWholeAreNotSplitAtTheirFirstToken) {
+    metrics::Metrics all;
+    engine::EngineFacts facts;
+    facts.max_model_len = 64;
+    VllmMetrics series(all, "m", facts);
+    const auto count = [&](const std::string& name) {
+        return metrics::Scrape(all.text()).sum("vllm:request_" + name + "_seconds_count", {});
+    };
+    const auto run = [&](engine::RequestId id, const std::vector<std::vector<engine::TokenId>>& deltas) {
+        series.on_request(id, {});
+        for (const auto& tokens : deltas) {
+            engine::RequestOutput out;
+            out.id = id;
+            out.tokens = tokens;
+            out.time_ns = kSecond;
+            if (&tokens == &deltas.back()) out.finish = engine::FinishReason::kLength;
+            series.on_output(out);
+        }
+    };
+    run(1, {{7, 8, 9}}); // as with best_of
+    EXPECT_EQ(count("inference_time"), 1);
+    EXPECT_EQ(count("prefill_time"), 0);
+    EXPECT_EQ(count("decode_time"), 0);
+    EXPECT_EQ(count("time_per_output_token"), 0);
+    run(2, {{7}}); // its only token
+    EXPECT_EQ(count("prefill_time"), 1);
+    EXPECT_EQ(count("decode_time"), 1);
+    run(3, {{7}, {8, 9}});
+    EXPECT_EQ(count("decode_time"), 2);
+    EXPECT_EQ(count("time_per_output_token"), 1);
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ View Engine::view() const {
     out.total_pages = p.cache.kv->pool().total();
     out.free_swap_pages = p.cache.kv->swap().space().free();
     out.total_swap_pages = p.cache.kv->swap().space().total();
-    out.report = p.common.context.report;
+    out.report = p.common.context.shown();
     return out;
 }
 

@@ -53,8 +53,7 @@ void EngineControl::take_over(uint64_t step, host::SwapRecord record) {
     for (const auto state : {host::SwapState::kOnProbation, host::SwapState::kCommitted}) {
         record.state = state;
         record.end_step = record.settled() ? record.step : 0;
-        p_.journal.note(record);
-        slot(SwapSlot::kModel).line().report(record);
+        p_.journal.note(record); // for the report of its first step
     }
 }
 

@@ -1,4 +1,5 @@
-// What one step did: the raw material of metrics, per-step records and progress bars. Costs O(what was scheduled).
+// What one step did: the raw material of metrics, per-step records and progress bars. Costs O(what was scheduled). What
+// happened since the step before counts in it: requests that were aborted, faults of the kv_policy, ends of swaps.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -66,7 +66,10 @@ void VllmMetrics::on_output(const engine::RequestOutput& out) {
     if (!out.tokens.empty()) {
         s.totals.on_tokens(out.tokens.size());
         s.latencies.on_tokens(r, o, out.time_ns);
-        if (o.tokens == 0) o.first_ns = out.time_ns;
+        if (o.tokens == 0) {
+            o.first_ns = out.time_ns;
+            o.came_whole = out.tokens.size() > 1 && out.finish != engine::FinishReason::kNone;
+        }
         o.last_ns = out.time_ns;
         o.tokens += static_cast<uint32_t>(out.tokens.size());
     }

@@ -112,12 +112,12 @@ void LatencySeries::on_end(const Request& r, const Output& o, const engine::Requ
     if (last.first_scheduled_ns > 0 || o.tokens > 0) { // a virtual clock begins at 0
         queue_.Observe(seconds(r.arrival_ns, last.first_scheduled_ns));
         inference_.Observe(seconds(last.first_scheduled_ns, last.time_ns));
-        if (o.tokens > 0) {
+        if (o.tokens > 0 && !o.came_whole) {
             prefill_.Observe(seconds(last.first_scheduled_ns, o.first_ns));
             decode_.Observe(seconds(o.first_ns, o.last_ns));
         }
     }
-    if (o.tokens > 1) per_token_.Observe(seconds(o.first_ns, o.last_ns) / (o.tokens - 1));
+    if (o.tokens > 1 && !o.came_whole) per_token_.Observe(seconds(o.first_ns, o.last_ns) / (o.tokens - 1));
 }
 
 RequestSeries::RequestSeries(const SeriesFactory& f, uint32_t max_model_len)

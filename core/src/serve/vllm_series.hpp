@@ -20,6 +20,7 @@ namespace patchbay::serve::vllm {
 struct Output { // of a request that is under way; times on the engine's clock
     uint64_t first_ns = 0, last_ns = 0; // when its first and its last tokens so far came
     uint32_t tokens = 0;
+    bool came_whole = false; // several at its end, as with best_of: when it had the first one is not known
 };
 
 struct Request {

@@ -24,6 +24,8 @@ Result<std::shared_ptr<Stream>> EngineThread::submit(engine::Request request, st
             return fail(StatusCode::kUnavailable,
                         "the engine is " + std::string(name_of(status.state)) +
                             (status.reason.empty() ? "" : ": " + status.reason) + ", and takes no requests");
+        request.arrival_ns = state_.engines.current()->clock().now_ns(); // with the lock: in the order of the inbox
+        if (request.deadline_ns > 0) request.deadline_ns += request.arrival_ns;
         PB_CHECK(state_.inbox.add({std::move(request), stream}));
     }
     state_.wake.notify_one();

@@ -25,8 +25,9 @@ class EngineThread final : public LiveEngine {
     EngineThread(const EngineThread&) = delete;
     EngineThread& operator=(const EngineThread&) = delete;
 
-    // The request arrives now: its arrival_ns and on_output are set here, and its deadline_ns, where it has one, counts
-    // from then. Returns at once; whether the engine accepts it is known at the next step boundary (Stream::accepted).
+    // The request arrives now, though a step may be under way: its arrival_ns and on_output are set here, and its
+    // deadline_ns, where it has one, counts from then. Returns at once; whether the engine accepts it is known at the
+    // next step boundary (Stream::accepted).
     // Refused here: a full inbox (exhausted), or a service that is draining, stopped or failed (unavailable).
     Result<std::shared_ptr<Stream>> submit(engine::Request, std::function<void()> on_ready = {});
     // The stream ends with finish reason abort; nothing where it has ended.
@@ -35,10 +36,11 @@ class EngineThread final : public LiveEngine {
     std::vector<std::shared_ptr<host::Swap>> swap_together(std::vector<engine::SwapRequest>) override;
     std::shared_ptr<host::Swap> refuse_swap(const host::Identity& to, const std::string& phase, const Failure& why);
     bool needs_new_engine(const engine::SwapRequest&); // as swap()
-    // Another engine takes the place of this one. Requests that it has run to their end; those that come meanwhile
-    // wait, max_inbox at most, and go to the other one, which goes on with this one's files and reports the end of its
-    // swaps. `first`: called on the loop's thread when that has taken over, before its first step; `step`: the last one
-    // of the engine that it replaces. Returns after it; fails if the loop ends before. One call at a time.
+    // Another engine, on the same clock, takes the place of this one. Requests that it has run to their end; those that
+    // come meanwhile wait, max_inbox at most, and go to the other one, which goes on with this one's files and reports
+    // the end of its swaps. `first`: called on the loop's thread when that has taken over, before its first step;
+    // `step`: the last one of the engine that it replaces. Returns after it; fails if the loop ends before. One call at
+    // a time.
     using First = std::function<void(engine::Engine& next, engine::Engine& replaced, uint64_t step)>;
     Result<> replace(std::shared_ptr<engine::Engine> next, const First& first);
     bool is_replacing() const; // a call of replace() waits for the requests that this engine has

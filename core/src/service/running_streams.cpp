@@ -8,8 +8,6 @@ namespace patchbay::service {
 
 void RunningStreams::add(engine::SteppingEngine& engine, Inbox::Arrival arrival) {
     engine::Request& request = arrival.request;
-    request.arrival_ns = engine.clock().now_ns();
-    if (request.deadline_ns > 0) request.deadline_ns += request.arrival_ns;
     request.on_output = [this, stream = arrival.stream](const engine::RequestOutput& delta) {
         if (observers_.on_output) observers_.on_output(delta);
         if (stream->push(delta)) streams_.erase(delta.id);

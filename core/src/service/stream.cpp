@@ -24,7 +24,8 @@ void merge(engine::RequestOutput& to, const engine::RequestOutput& more) {
     to.tokens = std::move(tokens);
     to.logprobs = std::move(logprobs);
     to.prompt_logprobs = std::move(prompt_logprobs);
-    to.text = text + more.text;
+    text += more.text; // in place: the loop's thread copies only what is new
+    to.text = std::move(text);
 }
 
 }  // namespace

@@ -24,6 +24,22 @@ TEST(WaitingQueue, PreemptedOnesComeInFront) {
     EXPECT_EQ(q.records()[1].id, 1u);
 }
 
+TEST(WaitingQueue, CountsThePreemptedOnesThatWait) {
+    pb_sequence preempted = with_id(9);
+    preempted.flags = PB_SEQ_PREEMPTED;
+    WaitingQueue q;
+    const QueueTicket other = q.push_back(with_id(1)), first = q.push_front(preempted);
+    q.push_front(with_id(2)); // as a further output, which has not run
+    EXPECT_EQ(q.preempted(), 1u);
+    q.replace(other, preempted);
+    EXPECT_EQ(q.preempted(), 2u);
+    q.replace(other, with_id(1));
+    q.erase(other);
+    EXPECT_EQ(q.preempted(), 1u);
+    q.erase(first);
+    EXPECT_EQ(q.preempted(), 0u);
+}
+
 TEST(WaitingQueue, AgreesWithAPlainListUnderRandomUse) {
     std::mt19937 random(7);
     WaitingQueue q;

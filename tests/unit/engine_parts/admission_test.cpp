@@ -40,7 +40,8 @@ TEST(Admission, RefusesThoseThatArriveAtAFullQueue) {
     Bench b(2);
     for (int i = 0; i < 4; ++i) b.arrive(10);
     EXPECT_FALSE(b.part.is_full());
-    EXPECT_TRUE(b.part.is_full(2)) << "with two before it";
+    EXPECT_FALSE(b.part.is_full_by(9));
+    EXPECT_TRUE(b.part.is_full_by(10)) << "with two before it";
     b.context.now_ns = 10;
     b.part.admit();
     EXPECT_THAT(b.waiting(), ElementsAre(1, 2));
@@ -57,7 +58,30 @@ TEST(Admission, WithoutALimitTheQueueIsNeverFull) {
     b.context.now_ns = 1;
     b.part.admit();
     EXPECT_EQ(b.waiting().size(), 100u);
-    EXPECT_FALSE(b.part.is_full(1'000'000));
+    for (int i = 0; i < 100; ++i) b.arrive(2);
+    EXPECT_FALSE(b.part.is_full_by(2));
+}
+
+// A swap of the attention or the model preempts all that run, and the requests that arrive then must not end for it.
+TEST(Admission, PreemptedRequestsTakeNoPlaceInTheQueue) {
+    World w;
+    w.settings.max_waiting = 2;
+    QueueNeighbours b(std::move(w));
+    Preemption preemption{{b.settings, b.sequences, b.kv, b.admission, b.hints, b.beams, b.draft_kv, b.executor,
+                           b.context}};
+    for (int i = 0; i < 3; ++i) preemption.preempt(b.run(4, 4), PB_PREEMPT_RECOMPUTE);
+    ASSERT_EQ(b.waiting().size(), 3u);
+    EXPECT_FALSE(b.admission.is_full());
+    b.wait(4);
+    EXPECT_FALSE(b.admission.is_full());
+    b.sequences.add(sequence(b.next_id++, 4));
+    EXPECT_TRUE(b.admission.is_full_by(b.context.now_ns)) << "that one has arrived";
+    b.admission.admit();
+    EXPECT_TRUE(b.admission.is_full());
+    EXPECT_THAT(b.admission.take_refused(), IsEmpty());
+    Sequence& runs_again = *b.sequences.find(b.waiting()[0]);
+    b.admission.leave(runs_again);
+    EXPECT_TRUE(b.admission.is_full()) << "it took none";
 }
 
 TEST(Admission, TakesOneThatComesBackBeforeAllOthersAlsoIntoAFullQueue) {

@@ -26,7 +26,9 @@ TEST(Sequences, ArriveInTheOrderOfTheirTimes) {
     add(all, 1, 30);
     add(all, 2, 10);
     add(all, 3, 20);
-    EXPECT_EQ(all.arrived_by(20), 2u);
+    EXPECT_EQ(all.arrived_by(20, 9), 2u);
+    EXPECT_EQ(all.arrived_by(20, 1), 1u) << "it looks no further";
+    EXPECT_EQ(all.arrived_by(20, 0), 0u);
     EXPECT_EQ(all.next_arrived(5), nullptr);
     EXPECT_EQ(all.next_arrived(20)->id, 2u);
     EXPECT_EQ(all.next_arrived(20)->id, 3u);

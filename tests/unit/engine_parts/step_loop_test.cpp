@@ -301,6 +301,25 @@ TEST(StepLoop, ARequestThatIsAbortedWithinAStepEndsWithIt) {
     b.expect_no_page_in_use();
 }
 
+TEST(StepLoop, WhatIsNotedBetweenTwoStepsIsInTheReportOfTheSecond) {
+    Bench b("off");
+    const RequestId id = b.arrive(4, 8).id;
+    b.arrive(4, 8);
+    EXPECT_EQ(b.step().work.finished, 0u);
+    b.lifecycle.abort(id);
+    b.report().calls.kv_policy_faults += 1; // as the pages of the aborted one came back
+    b.report().calls.kv_update_ns += 5;
+    EXPECT_EQ(b.context.shown().step, 1u) << "until a step begins, the latest one is shown";
+    EXPECT_EQ(b.context.shown().work.finished, 0u);
+    const StepReport next = b.step();
+    EXPECT_EQ(next.work.finished, 1u);
+    EXPECT_EQ(next.calls.kv_policy_faults, 1u);
+    EXPECT_EQ(next.calls.kv_update_ns, 0u) << "none of the step's time";
+    const StepReport last = b.step();
+    EXPECT_EQ(last.work.finished, 0u) << "once";
+    EXPECT_EQ(last.calls.kv_policy_faults, 0u);
+}
+
 struct Seen final : StepObserver {
     explicit Seen(const FakeExecutor& its) : executor(its) {}
     void on_planned(const StepPlan& plan) override {

@@ -158,6 +158,25 @@ TEST_F(EngineThreads, RefuseWhatTheInboxHasNoRoomFor) {
     service.drain();
 }
 
+TEST_F(EngineThreads, CountLatenciesAndDeadlinesFromTheSubmission) {
+    VirtualClock clock;
+    uint64_t arrival_ns = 0, deadline_ns = 0;
+    EngineThread service(make_engine(tiny_model(), clock), {.on_request = [&](auto, const engine::Request& r) {
+        arrival_ns = r.arrival_ns;
+        deadline_ns = r.deadline_ns;
+    }});
+    service.call([&](engine::Engine&) {
+        clock.advance_ns(500);
+        engine::Request r = request(1, 2);
+        r.deadline_ns = 10'000;
+        EXPECT_TRUE(service.submit(std::move(r)));
+        clock.advance_ns(1000); // as a step under way does
+    });
+    service.drain();
+    EXPECT_EQ(arrival_ns, 500u);
+    EXPECT_EQ(deadline_ns, 10'500u);
+}
+
 TEST_F(EngineThreads, EndAnAbortedStreamWithAbort) {
     std::promise<void> begun, aborted;
     std::atomic<bool> waits{true};

@@ -26,12 +26,19 @@ class StreamsOfAnEngine : public ::testing::Test {
     std::unique_ptr<FakeEngine> engine_ = std::make_unique<FakeEngine>();
 };
 
-TEST_F(StreamsOfAnEngine, ArriveOnTheEnginesClock) {
-    engine_->clock().wait_until_ns(500);
-    uint64_t arrival_ns = 0;
-    observers_.on_request = [&](engine::RequestId, const engine::Request& r) { arrival_ns = r.arrival_ns; };
-    add(request(1, 3));
-    EXPECT_EQ(arrival_ns, 500u);
+TEST_F(StreamsOfAnEngine, ArriveWhenTheyWereSubmitted) {
+    engine_->clock().wait_until_ns(500); // a step was under way
+    engine::Request r = request(1, 3);
+    r.arrival_ns = 200;
+    r.deadline_ns = 900;
+    uint64_t arrival_ns = 0, deadline_ns = 0;
+    observers_.on_request = [&](engine::RequestId, const engine::Request& given) {
+        arrival_ns = given.arrival_ns;
+        deadline_ns = given.deadline_ns;
+    };
+    add(std::move(r));
+    EXPECT_EQ(arrival_ns, 200u);
+    EXPECT_EQ(deadline_ns, 900u);
 }
 
 TEST_F(StreamsOfAnEngine, GoWhenTheirRequestsEnd) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <future>
+#include <string>
 
 namespace patchbay::service::stream_test {
 namespace {
@@ -60,6 +61,27 @@ TEST(Streams, KeepWhatCameBeforeAFailure) {
     EXPECT_EQ(stream.next()->tokens, delta.tokens);
     EXPECT_FALSE(stream.next());
     EXPECT_EQ(stream.failure()->text, "the step failed");
+}
+
+TEST(Streams, MergeWhatASlowReaderHasNotReadAndCopyOnlyWhatIsNew) {
+    Stream stream(1, 1, nullptr);
+    for (int i = 0; i < 100; ++i) {
+        engine::RequestOutput delta;
+        delta.tokens = {i};
+        delta.logprobs = {{-1, {{i, -1}}}};
+        delta.text = "a";
+        delta.time_ns = static_cast<uint64_t>(i);
+        EXPECT_FALSE(stream.push(delta));
+    }
+    const auto all = stream.try_next();
+    ASSERT_TRUE(all);
+    EXPECT_FALSE(stream.try_next());
+    EXPECT_EQ(all->text, std::string(100, 'a'));
+    EXPECT_EQ(all->tokens.size(), 100u);
+    EXPECT_EQ(all->tokens.back(), 99);
+    EXPECT_EQ(all->logprobs.size(), 100u);
+    EXPECT_EQ(all->time_ns, 99u) << "of the last one";
+    EXPECT_GT(all->text.capacity(), all->text.size()) << "it grows in place: each delta would copy all before it";
 }
 
 TEST(Streams, ThatHaveEndedDoNotFail) {

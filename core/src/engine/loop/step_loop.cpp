@@ -1,6 +1,7 @@
 #include "engine/loop/step_loop.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/plugin_call.hpp"
 #include "engine/loop/page_copies.hpp"
@@ -30,15 +31,17 @@ Result<StepReport> StepLoop::step() {
     if (done) done = progress_.check(idle);
     p_.lifecycle.end_step();
     if (done) done = end();
-    if (done) return p_.context.report;
-    recovery_.end_all(done.failure());
-    return done.failure();
+    if (!done) recovery_.end_all(done.failure());
+    p_.context.latest = std::exchange(p_.context.report, {}); // what ends or fails before the next step is that one's
+    if (!done) return done.failure();
+    return p_.context.latest;
 }
 
 // Aborts and swaps asked for since the last step; an idle engine waits for the next arrival, which is no work.
 void StepLoop::begin() {
     StepContext& context = p_.context;
-    context.report = {};
+    CallReport& calls = context.report.calls;
+    calls.kv_update_ns = calls.kv_choose_ns = 0; // no time of this step, nor of what enters a slot now
     recovery_.begin_step();
     context.report.step = current_call().step = ++context.step;
     p_.lifecycle.begin_step();

@@ -45,7 +45,7 @@ Result<> Intake::check_prompt(const Request& request) const {
 
 // Requests that arrive later are checked when they do.
 Result<> Intake::check_room(const Request& request, uint64_t now_ns) const {
-    if (request.arrival_ns <= now_ns && p_.admission.is_full(p_.sequences.arrived_by(now_ns)))
+    if (request.arrival_ns <= now_ns && p_.admission.is_full_by(now_ns))
         return fail(StatusCode::kExhausted, p_.admission.full_queue());
     return {};
 }

@@ -33,8 +33,10 @@ const kv::BlockTable* Sequences::table_of(RequestId id) const {
     return s ? &s->kv.table : nullptr;
 }
 
-size_t Sequences::arrived_by(uint64_t now_ns) const {
-    return static_cast<size_t>(std::distance(pending_.begin(), pending_.upper_bound({now_ns, UINT64_MAX})));
+size_t Sequences::arrived_by(uint64_t now_ns, size_t max) const {
+    size_t count = 0;
+    for (auto at = pending_.begin(); at != pending_.end() && at->first <= now_ns && count < max; ++at) count += 1;
+    return count;
 }
 
 Sequence* Sequences::next_arrived(uint64_t now_ns) {

@@ -35,7 +35,7 @@ class Sequences {
     bool empty() const { return all_.empty(); }
 
     const Arrivals& pending() const { return pending_; }
-    size_t arrived_by(uint64_t now_ns) const;   // of those that are pending
+    size_t arrived_by(uint64_t now_ns, size_t max) const; // of those that are pending; it counts up to `max`
     Sequence* next_arrived(uint64_t now_ns);    // held from now on; null: none has arrived
 
     // ---- places: a sequence is in one at a time; drafts do not wait

@@ -18,6 +18,7 @@ class WaitingQueue {
     void replace(QueueTicket, const pb_sequence&);
     std::span<const pb_sequence> records() const { return {records_.data() + head_, records_.size() - head_}; }
     bool empty() const { return head_ == records_.size(); }
+    size_t preempted() const { return preempted_; } // records of sequences that ran before
     uint64_t changes() const { return changes_; } // how often one came or left
 
   private:
@@ -25,6 +26,7 @@ class WaitingQueue {
     std::vector<pb_sequence> records_; // live from head_ on
     std::vector<QueueTicket> tickets_;      // beside them, ascending
     size_t head_ = 0;
+    size_t preempted_ = 0;
     uint64_t changes_ = 0;
     QueueTicket next_ = 0, before_ = -1;
 };

@@ -1,5 +1,6 @@
 #include "engine/scheduling/admission.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/loop/step_context.hpp"
@@ -23,8 +24,16 @@ void Admission::admit() {
 
 std::vector<RequestId> Admission::take_refused() { return std::exchange(refused_, {}); }
 
-bool Admission::is_full(size_t more) const {
-    return max_waiting_ > 0 && sequences_.waiting().records().size() + more >= max_waiting_;
+size_t Admission::room() const {
+    const WaitingQueue& queue = sequences_.waiting();
+    const size_t taken = queue.records().size() - queue.preempted();
+    return max_waiting_ - std::min<size_t>(taken, max_waiting_);
+}
+
+bool Admission::is_full() const { return max_waiting_ > 0 && room() == 0; }
+
+bool Admission::is_full_by(uint64_t now_ns) const {
+    return max_waiting_ > 0 && sequences_.arrived_by(now_ns, room()) == room();
 }
 
 std::string Admission::full_queue() const {

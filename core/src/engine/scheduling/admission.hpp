@@ -1,5 +1,7 @@
 // The way into the queue: requests whose time has come, and sequences that come back to it.
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,12 +18,13 @@ struct StepContext;
 
 class Admission {
   public:
-    // max_waiting: requests; 0: no limit.
+    // max_waiting: requests, but for preempted ones, which were accepted before; 0: no limit.
     Admission(Sequences&, PrefixHints&, SchedulerPort&, const StepContext&, uint32_t max_waiting);
 
     void admit();                                  // arrivals whose time has come
     std::vector<RequestId> take_refused();         // that arrived at a full queue
-    bool is_full(size_t more = 0) const;           // with so many more before the next one
+    bool is_full() const;
+    bool is_full_by(uint64_t now_ns) const;        // with those before the next one that are to be admitted by then
     std::string full_queue() const;                // the text of it
 
     void put_last(Sequence&);
@@ -30,6 +33,7 @@ class Admission {
 
   private:
     void announce(Sequence&, const pb_sequence&);
+    size_t room() const; // in the queue, where it has a limit
 
     Sequences& sequences_;
     PrefixHints& hints_;
