@@ -56,6 +56,20 @@ TEST(Srpt, CachedTokensOfOneThatRunsAreComputedAlready) {
     EXPECT_EQ(w.plan().preempted, Ids{1});
 }
 
+TEST(Srpt, LearnsNothingFromRequestsWithoutOutput) {
+    World w("srpt", {{"ageing", "0"}, {"output", "100"}});
+    const auto end = [&w](uint64_t id, uint32_t prompt, uint32_t outputs) {
+        w.arrive(w.wait(id, prompt));
+        w.waiting.clear();
+        w.finish(id, outputs);
+    };
+    end(1, 20, 0); // an embedding
+    end(2, 40, 10);
+    w.wait(3, 30);
+    w.wait(4, 40);
+    EXPECT_EQ(w.plan().order, (Ids{4, 3})); // 40 + 10, and 30 + 100 of which nothing is known
+}
+
 TEST(Fair, SiblingsPayForWhatTheyCompute) {
     World w("fair", {{"output_weight", "0"}});
     w.in.max_num_seqs = 3;
