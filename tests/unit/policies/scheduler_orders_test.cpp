@@ -146,6 +146,19 @@ TEST(Static, ABatchHasNotEndedWhileOneOfItWaits) {
     EXPECT_EQ(w.plan().order, (Ids{3}));
 }
 
+TEST(Static, OneThatWasPreemptedPassesFurtherOutputsInFrontOfIt) {
+    World w("static", {{"batch_size", "2"}});
+    w.run(1, 100, 1, 100);
+    w.wait(11, 100).group = 1; // it came to the front after 2 was preempted
+    w.wait(2, 50).flags = PB_SEQ_PREEMPTED;
+    w.wait(3, 10);
+    EXPECT_EQ(w.plan().order, (Ids{1, 2}));
+    w.running.clear();
+    EXPECT_EQ(w.plan().order, (Ids{2})) << "the batch has not ended while 2 waits";
+    w.waiting.erase(w.waiting.begin() + 1);
+    EXPECT_EQ(w.plan().order, (Ids{11, 3}));
+}
+
 TEST(Schedulers, RefuseKeysAndValuesOutsideTheirSchema) {
     const auto refusal = [](const std::string& name, const host::Settings& s) {
         return registry().scheduler(name, s, services()).error();

@@ -65,7 +65,8 @@ typedef struct pb_scheduler_in { /* [call] */
     const pb_sequence *running;      /* in order of admission                                        */
     uint32_t running_count;
     uint32_t waiting_count;
-    const pb_sequence *waiting;      /* in order of arrival; preempted ones in front                 */
+    const pb_sequence *waiting;      /* in front preempted ones and further outputs of requests (id is not group), the
+                                      * latest to come there first; after them the others in order of arrival */
     uint32_t long_prefill_token_threshold; /* 0: none; the most prompt tokens of one sequence a step */
     uint32_t state_pages;            /* that a sequence takes with its first token, whatever its length */
     const uint32_t *group_windows;   /* (kv_groups) tokens after which a group's pages come free while it goes on;
