@@ -89,6 +89,24 @@ TEST(Fair, SiblingsPayForWhatTheyCompute) {
     EXPECT_EQ(w.plan().order, (Ids{4, 5})); // 101 : 101; two prompts would be 200
 }
 
+TEST(Fair, ATenantWhoseRequestsAreNotShownKeepsItsCounter) {
+    World w("fair", {{"output_weight", "0"}});
+    w.in.max_num_seqs = 1;
+    for (uint64_t id : {1, 2, 3}) {
+        w.wait(id, 100).tenant = id == 2 ? 2 : 1;
+        w.arrive(w.waiting.back());
+    }
+    EXPECT_EQ(w.plan().order, (Ids{1})); // 0 : 0
+    const auto waiting = std::vector(w.waiting.begin() + 1, w.waiting.end());
+    w.waiting.clear(); // as where a beam search before them waits for seats
+    w.run(1, 100, 1, 100).tenant = 1;
+    EXPECT_EQ(w.plan().order, (Ids{1}));
+    w.finish(1, 1);
+    w.running.clear();
+    w.waiting = waiting;
+    EXPECT_EQ(w.plan().order, (Ids{2})) << "100 : 0";
+}
+
 TEST(Sjf, TheShortestPromptGoesFirst) {
     World w("sjf", {{"ageing", "0"}});
     w.wait(1, 300);
