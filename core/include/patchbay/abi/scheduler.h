@@ -1,7 +1,9 @@
 /* patchbay/abi/scheduler.h - who runs in the next step, with how many tokens; who is preempted.
  * The scheduler decides, the host applies: it allocates the pages, trims in plan order what does not fit, and
  * counts what it trimmed. A plan is a breach (the step is refused) if it names an unknown or repeated id, or
- * exceeds max_num_batched_tokens or max_num_seqs. */
+ * exceeds max_num_batched_tokens or max_num_seqs.
+ * The host calls plan() once in a step, or twice: where a plan preempts while a step is in flight, it may collect that
+ * step and call again with the same in.step. It applies the last plan only. */
 #ifndef PATCHBAY_ABI_SCHEDULER_H
 #define PATCHBAY_ABI_SCHEDULER_H
 #include "patchbay/abi.h"
