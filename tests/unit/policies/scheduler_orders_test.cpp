@@ -107,6 +107,17 @@ TEST(Fair, ATenantWhoseRequestsAreNotShownKeepsItsCounter) {
     EXPECT_EQ(w.plan().order, (Ids{2})) << "100 : 0";
 }
 
+TEST(Edf, ABeamGivesItsSeatUpOnlyWhereNoOtherSequenceMay) {
+    World w("edf");
+    w.in.max_num_seqs = 3;
+    for (uint64_t id : {1, 11}) w.run(id, 40, 1, 40).beams = 2; // without a deadline
+    w.run(2, 40, 1, 40).deadline_us = 9'000'000;
+    w.wait(3, 10).deadline_us = 5'000'000;
+    EXPECT_EQ(w.plan().preempted, Ids{2});
+    w.running[2].deadline_us = 4'000'000;
+    EXPECT_EQ(w.plan().preempted, Ids{11});
+}
+
 TEST(Sjf, TheShortestPromptGoesFirst) {
     World w("sjf", {{"ageing", "0"}});
     w.wait(1, 300);
