@@ -137,7 +137,7 @@ static void admit(planned *p, const candidate *order) {
     }
 }
 
-/* Once a step. */
+/* In each step. */
 static pb_status plan(void *self, const pb_scheduler_in *in, pb_scheduler_out *out) {
     const @Class@ *const me = self;
     planned p = {in, out, in->max_num_batched_tokens, in->free_pages, 0, 0};

@@ -13,7 +13,7 @@ class @Class@ {
     explicit @Class@(const patchbay::Context& context) { configure(context); }
     void configure(const patchbay::Context& context) { ageing_ = context.get<double>("ageing"); }
 
-    // Once a step. `step` has the budgets and the sequences; `plan` takes the tokens that each computes.
+    // In each step. `step` has the budgets and the sequences; `plan` takes the tokens that each computes.
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);       // knows budgets, pages and chunks of prompts
         packer.keep_running(patchbay::arrived_later);  // the latest arrival is preempted first if pages run out

@@ -1,5 +1,6 @@
 // Every sampling field of a request reaches the engine: over HTTP it gives what the engine gives for the same setting,
 // and something other than without it.
+#include "serve/generation_request.hpp"
 #include "serve/server_fixture.hpp"
 
 namespace patchbay::serve::testing::sampling_test {
@@ -80,6 +81,29 @@ std::vector<Field> fields() {
 }
 INSTANTIATE_TEST_SUITE_P(Each, SamplingFields, ::testing::ValuesIn(fields()),
                          [](const auto& p) { return std::string(p.param.name); });
+
+TEST(DryRange, IsReadByTheNameAndValuesOfLlamaCpp) {
+    ServedModel model;
+    model.names = {"demo"};
+    GenerationRequest request;
+    const auto read = [&](Json body) {
+        request = {};
+        body["dry_multiplier"] = 3;
+        const auto refusal = read_generation(body, model, request);
+        return refusal ? refusal->failure.text : "";
+    };
+    EXPECT_EQ(read({{"dry_penalty_last_n", 64}}), "");
+    EXPECT_EQ(request.sampling.dry_range, 64u);
+    EXPECT_EQ(request.sampling.dry_multiplier, 3);
+    EXPECT_EQ(read({{"dry_penalty_last_n", -1}}), "");
+    EXPECT_EQ(request.sampling.dry_range, 0u) << "all";
+    EXPECT_EQ(request.sampling.dry_multiplier, 3);
+    EXPECT_EQ(read({{"dry_penalty_last_n", 0}}), "");
+    EXPECT_EQ(request.sampling.dry_multiplier, 0) << "off";
+    EXPECT_EQ(read({{"dry_penalty_last_n", -2}}), "dry_penalty_last_n: got -2, expected -1 or more");
+    EXPECT_EQ(read({{"dry_penalty_last_n", 8}, {"dry_range", 8}}),
+              "dry_penalty_last_n: is dry_range by another name, expected one of them");
+}
 
 // The token that a greedy continuation makes third ends it, but not before min_tokens.
 TEST(EndingFields, KeepAnOutputGoingAndEndIt) {

@@ -264,6 +264,18 @@ struct StarvesLongPrompts {
     }
 };
 
+struct PlansOnceAStep {  // or never again
+    uint64_t last = UINT64_MAX;
+    bool asked_again = false;
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        asked_again = asked_again || in.step == last;
+        last = in.step;
+        plan_well(in, out);
+        if (asked_again) out.item_count = out.preempt_count = 0;
+        return PB_OK;
+    }
+};
+
 // ---- of every kind ---------------------------------------------------------------------------
 
 struct ForgetsItsState {
@@ -313,7 +325,7 @@ PATCHBAY_PLUGIN(
     wrong<IgnoresTheThreshold>("ignores_the_threshold"), wrong<SplitsWhatMayNotBeSplit>("splits_what_may_not_be_split"),
     wrong<PreemptsWhoWaits>("preempts_who_waits"), wrong<TrustsItsOwnSizeof>("trusts_its_own_sizeof"),
     wrong<DependsOnWhichObjectItIs>("depends_on_which_object_it_is"), wrong<StarvesLongPrompts>("starves_long_prompts"),
-    wrong<KeepsTheView>("keeps_the_view"), wrong<FailsOnceConfigured>("fails_once_configured"),
-    wrong<FailsOnceItRefused>("fails_once_it_refused"),
+    wrong<PlansOnceAStep>("plans_once_a_step"), wrong<KeepsTheView>("keeps_the_view"),
+    wrong<FailsOnceConfigured>("fails_once_configured"), wrong<FailsOnceItRefused>("fails_once_it_refused"),
     patchbay::scheduler<RefusesSomeValues>({.name = "healthy_but_strict", .version = "1.0.0", .summary = "strict"}),
     wrong<ForgetsItsState>("forgets_its_state", "forgetful/1"), one_object_for_all(), trusts_saved_bytes())

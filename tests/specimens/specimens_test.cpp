@@ -88,6 +88,7 @@ const std::vector<Wrong> kComponents = {
       {"trusts_its_own_sizeof", "scheduler.stride"},
       {"depends_on_which_object_it_is", "scheduler.deterministic"},
       {"starves_long_prompts", "scheduler.progress"},
+      {"plans_once_a_step", "scheduler.progress"},
       {"keeps_the_view", "scheduler.lifetimes"},
       {"fails_once_configured", "component.configure"},
       {"fails_once_it_refused", "component.configure"},

@@ -163,6 +163,17 @@ void read_stops(Fields& f, SamplingParams& s) {
     else f.read("stop", s.stop);
 }
 
+// llama.cpp's name of dry_range, with its values: 0 is off, -1 all.
+void read_dry_range(Fields& f, SamplingParams& s) {
+    std::optional<int32_t> last;
+    f.read("dry_penalty_last_n", last);
+    if (!last) return;
+    if (f.has("dry_range")) return f.refuse("dry_penalty_last_n", "is dry_range by another name, expected one of them");
+    if (*last < -1) return f.refuse("dry_penalty_last_n", "got " + std::to_string(*last) + ", expected -1 or more");
+    if (*last == 0) s.dry_multiplier = 0;
+    s.dry_range = static_cast<uint32_t>(std::max(*last, 0));
+}
+
 void read_beams(Fields& f, SamplingParams& s) {
     bool use = false;
     f.read("use_beam_search", use);
@@ -211,6 +222,7 @@ std::optional<Refusal> read_generation(const Json& body, const ServedModel& mode
     ParameterReader(f).read_all(r.sampling);
     if (r.sampling.n == 0) f.refuse("n", "got 0, expected 1 to " + std::to_string(engine::kMaxOutputs));
     read_stops(f, r.sampling);
+    read_dry_range(f, r.sampling);
     read_beams(f, r.sampling);
     read_stream(f, r);
     f.read("priority", r.priority);

@@ -292,11 +292,11 @@ struct Loop {
 
     void preempt(uint64_t id) {
         const auto at = std::find_if(running.begin(), running.end(), [&](auto& s) { return s.id == id; });
-        if (at == running.end() || makes_its_last(*at)) return;
+        if (at == running.end()) return;
         pb_sequence s = *at;
         running.erase(at);
         used -= s.pages;
-        s.computed_tokens = s.in_flight = 0;
+        s.computed_tokens = 0;
         s.preemptions += 1;
         s.flags |= PB_SEQ_PREEMPTED;
         place_in_pages(s, l.block_size, l.windows, l.state_pages);
@@ -340,7 +340,7 @@ struct Loop {
     void collect(const std::vector<pb_plan_item>& step) {
         for (const pb_plan_item& i : step) {
             const auto at = std::find_if(running.begin(), running.end(), [&](auto& s) { return s.id == i.id; });
-            if (at == running.end() || at->in_flight < i.tokens) continue; // it was preempted
+            if (at == running.end()) continue;
             const bool ends = makes_its_last(*at);
             at->computed_tokens += i.tokens;
             at->in_flight -= i.tokens;
@@ -379,6 +379,11 @@ Result<LoopResult> run_loop(const host::Component& component, LentMemory& memory
     for (uint64_t step = 0; step < max_steps; ++step) {
         for (uint32_t k = noise.below(3); k > 0 && arrived < l.requests; --k) loop.arrive(++arrived, noise);
         PB_TRY(Planned planned, show(component, memory, loop.view(step)));
+        // As the engine does: the step in flight is collected first, and this plan is not applied.
+        if (l.in_flight && !planned.preempts.empty() && !loop.submitted.empty()) {
+            loop.collect(std::exchange(loop.submitted, {}));
+            PB_TRY(planned, show(component, memory, loop.view(step)));
+        }
         for (const pb_preempt_item& p : planned.preempts) loop.preempt(p.id);
         const std::vector<pb_plan_item> before = std::exchange(loop.submitted, {});
         for (const pb_plan_item& i : planned.items) loop.run(i.id, i.tokens);

@@ -8,21 +8,21 @@ using patchbay::DraftChains;
 
 struct SmallerModel {
     static constexpr const char* kModelPlugin = ""; // config.json names its architecture
-    static constexpr const char* kDoubts = "draft_model_doubts";
+    static constexpr const char* kEarlyStops = "draft_model_early_stops";
     static constexpr const char* kModel = "the draft model, of the same vocabulary: a Hugging Face folder, a GGUF "
                                           "file, or a YAML file with a section model";
 };
 
 struct Eagle {
     static constexpr const char* kModelPlugin = "eagle";
-    static constexpr const char* kDoubts = "eagle_doubts";
+    static constexpr const char* kEarlyStops = "eagle_early_stops";
     static constexpr const char* kModel = "the head, trained for the target: a folder with config.json and "
                                           "safetensors, with the names of EAGLE's checkpoints";
 };
 
 struct Medusa {
     static constexpr const char* kModelPlugin = "medusa";
-    static constexpr const char* kDoubts = "medusa_doubts";
+    static constexpr const char* kEarlyStops = "medusa_early_stops";
     static constexpr const char* kModel = "the heads, trained for the target: a folder with config.json and "
                                           "safetensors, with the names of Medusa's checkpoints";
 };
@@ -38,7 +38,7 @@ class DraftModelProposer {
         : chains_(context, Drafter::kModelPlugin), metrics_(context.host()) {}
 
     void propose(patchbay::ProposeBatch& batch) {
-        if (const uint32_t doubts = chains_.propose(batch)) metrics_.add(Drafter::kDoubts, doubts);
+        if (const uint32_t stops = chains_.propose(batch)) metrics_.add(Drafter::kEarlyStops, stops);
     }
 
   private:

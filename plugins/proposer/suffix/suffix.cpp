@@ -48,7 +48,7 @@ class Suffix {
                 if (other.score > guess.score) {
                     guess = std::move(other);
                     from = &past_;
-                    metrics_.add("suffix_past_guesses");
+                    metrics_.add("suffix_past_request_drafts");
                 }
             }
             metrics_.add("suffix_lookups");

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -10,7 +11,6 @@
 namespace {
 
 using Queues = std::map<uint32_t, std::deque<const pb_sequence*>>; // waiting requests by tenant, in order of arrival
-bool is_empty(const Queues::value_type& queue) { return queue.second.empty(); }
 
 class Fair {
   public:
@@ -30,37 +30,58 @@ class Fair {
     void plan(const patchbay::SchedulerStep& step, patchbay::Plan& plan) {
         patchbay::StepPacker packer(step, plan);
         Queues queues;
+        for (const auto& [tenant, sequences] : sequences_of_) queues[tenant]; // active, though none may be shown
         for (const pb_sequence& s : step.waiting) queues[s.tenant].push_back(&s);
         for (const pb_sequence& s : step.running) {
-            queues[s.tenant]; // the tenant is active
+            queues[s.tenant];
             if (seen_.try_emplace(s.id, Seen{s.tenant, s.output_tokens}).second) charged_.insert(s.group);
             charge_output(s.id, s.output_tokens);
         }
         lift(queues);
         forget_ended(step);
         packer.keep_running(patchbay::arrived_later);
-        if (packer.preempted_any()) return;
-        for (std::erase_if(queues, is_empty); !queues.empty(); std::erase_if(queues, is_empty)) {
-            const auto least = std::min_element(queues.begin(), queues.end(), [&](const auto& a, const auto& b) {
-                return served_[a.first] < served_[b.first];
-            });
-            const pb_sequence& s = *least->second.front();
-            if (!packer.admit(s)) return;
-            least->second.pop_front();
-            const bool first = seen_.try_emplace(s.id, Seen{s.tenant, s.output_tokens}).second;
-            if (first) charge_prompt(s); // a preempted one was charged before
-        }
+        if (!packer.preempted_any()) admit(queues, packer);
     }
 
+    void arrived(const pb_sequence& s) {
+        if (tenant_of_.try_emplace(s.id, s.tenant).second) sequences_of_[s.tenant] += 1;
+    }
     void finished(const pb_finished& f) {
         charge_output(f.id, f.output_tokens);
         seen_.erase(f.id);
+        const auto node = tenant_of_.extract(f.id);
+        if (node.empty()) return;
+        const auto at = sequences_of_.find(node.mapped());
+        if (--at->second == 0) sequences_of_.erase(at);
+    }
+    void resync(const patchbay::SchedulerStep& step) {
+        tenant_of_.clear();
+        sequences_of_.clear();
+        for (const auto* all : {&step.running, &step.waiting})
+            for (const pb_sequence& s : *all) arrived(s);
     }
 
   private:
     struct Seen {
         uint32_t tenant, output;
     };
+
+    void admit(Queues& queues, patchbay::StepPacker& packer) {
+        std::set<std::pair<double, uint32_t>> order; // tenants with waiting requests, by what they were served
+        for (const auto& [tenant, queue] : queues)
+            if (!queue.empty()) order.emplace(served_[tenant], tenant);
+        while (!order.empty()) {
+            const uint32_t tenant = order.begin()->second;
+            std::deque<const pb_sequence*>& queue = queues[tenant];
+            const pb_sequence& s = *queue.front();
+            if (!packer.admit(s)) return;
+            queue.pop_front();
+            const bool first = seen_.try_emplace(s.id, Seen{s.tenant, s.output_tokens}).second;
+            if (first) charge_prompt(s); // a preempted one was charged before
+            order.erase(order.begin());
+            if (!queue.empty()) order.emplace(served_[tenant], tenant);
+        }
+    }
 
     // A request pays for its prompt once; its further outputs for what of the prompt they compute again.
     void charge_prompt(const pb_sequence& s) {
@@ -89,7 +110,7 @@ class Fair {
         std::vector<uint32_t> now;
         for (const auto& [tenant, queue] : queues) {
             now.push_back(tenant);
-            const bool stayed = std::find(active_.begin(), active_.end(), tenant) != active_.end();
+            const bool stayed = std::binary_search(active_.begin(), active_.end(), tenant);
             if (!stayed) served_[tenant] = std::max(served_[tenant], floor_);
         }
         active_ = std::move(now);
@@ -109,11 +130,13 @@ class Fair {
     }
 
     double prompt_weight_, output_weight_;
-    std::map<uint32_t, double> served_;          // weighted tokens, by tenant
-    std::vector<uint32_t> active_;               // tenants with a request, in the step before
-    double floor_ = 0;                           // the counter with which a tenant joins
-    std::unordered_map<uint64_t, Seen> seen_;    // sequences that were admitted
-    std::unordered_set<uint64_t> charged_;       // groups whose prompt is paid for
+    std::map<uint32_t, double> served_;                // weighted tokens, by tenant
+    std::vector<uint32_t> active_;                     // tenants with a request, in the step before; ascending
+    double floor_ = 0;                                 // the counter with which a tenant joins
+    std::unordered_map<uint64_t, uint32_t> tenant_of_; // by sequence that arrived and has not ended
+    std::map<uint32_t, uint32_t> sequences_of_;        // the number of these, by tenant
+    std::unordered_map<uint64_t, Seen> seen_;          // sequences that were admitted
+    std::unordered_set<uint64_t> charged_;             // groups whose prompt is paid for
 };
 
 }  // namespace

@@ -29,8 +29,24 @@ class Orca {
         const bool waits = now == 0 && s.pages == 0;
         if (s.beams > 0 && !waits) return pages_of_its_own(step, end, now);
         const uint32_t cached = waits ? patchbay::remaining(s) - patchbay::uncached(s) : 0;
-        const uint64_t alone = step.pages_for(s, static_cast<uint32_t>(end - std::min(end, now + cached)), cached);
-        return s.beams == 0 ? alone : alone + (s.beams - 1) * pages_of_its_own(step, end, s.prompt_tokens);
+        const auto left = static_cast<uint32_t>(end - std::min(end, now + cached));
+        const uint64_t alone = step.pages_for(s, left, cached);
+        if (s.beams == 0) return std::min(alone, pages_in_windows(step, s, uint64_t{left} + cached));
+        return alone + (s.beams - 1) * pages_of_its_own(step, end, s.prompt_tokens);
+    }
+
+    // For so many tokens, where windows give pages back: of their groups the maximum that it holds at a time, which is
+    // that of the window, a step in flight and the next one. Pages that it holds now may be others', too: all count.
+    static uint64_t pages_in_windows(const patchbay::SchedulerStep& step, const pb_sequence& s, uint64_t tokens) {
+        const uint64_t size = step.raw.block_size, room = s.tokens_until_next_page;
+        const uint64_t blocks = (tokens - std::min(tokens, room) + size - 1) / size;
+        uint64_t pages = s.pages == 0 ? step.raw.state_pages : 0;
+        for (uint32_t g = 0; g < step.raw.kv_groups; ++g) {
+            const uint64_t window = step.raw.group_windows ? step.raw.group_windows[g] : 0;
+            const uint64_t seen = window + 2 * uint64_t{step.raw.max_num_batched_tokens} - 1;
+            pages += window > 0 ? std::min(blocks, (seen + size - 2) / size + 1) : blocks;
+        }
+        return pages;
     }
 
     // A beam shares at most the full pages of its computed tokens with others.

@@ -55,8 +55,8 @@ class ShortestRemaining {
     }
     void finished(const pb_finished& f) {
         const auto node = length_.extract(f.id);
-        const bool is_whole = f.reason == PB_FINISH_STOP || f.reason == PB_FINISH_LENGTH;
-        if (node.empty() || !is_whole) return; // others would have gone on
+        const bool is_whole = f.reason == PB_FINISH_STOP || f.reason == PB_FINISH_LENGTH; // others would have gone on
+        if (node.empty() || !is_whole || f.output_tokens == 0) return; // an embedding says nothing about texts
         Mean& mean = means_[static_cast<size_t>(node.mapped())];
         mean.value += (f.output_tokens - mean.value) / ++mean.count;
     }

@@ -19,12 +19,12 @@ class Static {
         if (packer.preempted_any()) return;
         // A batch too large for one step's token budget is still being formed while its first prompts are computed;
         // requests that were preempted out of it are admitted to it again, and while one waits it has not ended.
-        const bool returning = !step.waiting.empty() && step.waiting[0].flags & PB_SEQ_PREEMPTED; // they are in front
-        if (step.running.empty() && !returning) open_ = batch_size_ ? batch_size_ : step.raw.max_num_seqs;
+        if (step.running.empty() && !any_returns(step)) open_ = batch_size_ ? batch_size_ : step.raw.max_num_seqs;
         for (const pb_sequence& s : step.waiting) {
-            const bool returns = s.flags & PB_SEQ_PREEMPTED;
-            if ((!returns && open_ == 0) || !packer.admit(s)) break;
-            if (!returns) open_ -= 1;
+            if (open_ == 0 && is_new(s)) break;
+            if (open_ == 0 && !returns(s)) continue; // a further output, which may stand before one that returns
+            if (!packer.admit(s)) break;
+            if (!returns(s)) open_ -= 1;
         }
         if (packer.tokens_left() > 0) open_ = 0;
     }
@@ -33,6 +33,17 @@ class Static {
     void load(const patchbay::Reader& r) { r.get("open", open_); }
 
   private:
+    static bool returns(const pb_sequence& s) { return s.flags & PB_SEQ_PREEMPTED; }
+    // From the first one of these on, all that wait are new.
+    static bool is_new(const pb_sequence& s) { return s.id == s.group && !returns(s); }
+    static bool any_returns(const patchbay::SchedulerStep& step) {
+        for (const pb_sequence& s : step.waiting) {
+            if (returns(s)) return true;
+            if (is_new(s)) return false;
+        }
+        return false;
+    }
+
     uint32_t batch_size_;
     uint32_t open_ = 0; // places still open in the batch that is being formed
 };

@@ -211,6 +211,27 @@ TEST(StepLoop, WhatIsPreemptedInFlightIsBackFirstAndKeepsItsToken) {
     b.expect_no_page_in_use();
 }
 
+TEST(StepLoop, OfTwoPlansOfAStepTheLastIsApplied) {
+    Bench b;
+    Sequence& s = b.arrive(4, 3);
+    const RequestId id = s.id;
+    b.step();
+    std::vector<uint64_t> steps;
+    b.policy.plan = [&](const pb_scheduler_in& in, pb_scheduler_out& out) {
+        steps.push_back(in.step);
+        if (steps.size() == 1) out.preempts[out.preempt_count++] = {in.running[0].id, 0, 0};
+        else plan_all(in, out);
+    };
+    const StepReport r = b.step();
+    EXPECT_EQ(r.sync_reason, "preemption");
+    EXPECT_THAT(steps, ElementsAre(r.step, r.step));
+    EXPECT_EQ(r.preemption.preemptions, 0u);
+    EXPECT_EQ(s.place, Place::kRunning);
+    b.run_all();
+    EXPECT_THAT(b.outputs_of[id], ElementsAre(4, 5, 6));
+    b.expect_no_page_in_use();
+}
+
 TEST(StepLoop, AStepThatFailsOnProbationIsComputedAnewByThePredecessor) {
     for (const bool in_wait : {false, true}) {
         SCOPED_TRACE(in_wait ? "wait" : "submit");

@@ -49,6 +49,15 @@ pb_sequence& World::run(uint64_t id, uint32_t prompt, uint32_t output, uint32_t 
     return running.back();
 }
 
+void World::arrive(const pb_sequence& s) {
+    scheduler.table->arrived(scheduler.self(), &s, uint32_t{sizeof s});
+}
+
+void World::finish(uint64_t id, uint32_t output_tokens) {
+    const pb_finished ended{sizeof ended, PB_FINISH_LENGTH, id, output_tokens, 0};
+    scheduler.table->finished(scheduler.self(), &ended);
+}
+
 Planned World::plan() {
     in.running = running.data();
     in.running_count = static_cast<uint32_t>(running.size());

@@ -25,6 +25,8 @@ class World {
     World(const std::string& plugin, const host::Settings& = {});
     pb_sequence& wait(uint64_t id, uint32_t prompt);                       // arrives at `id` milliseconds
     pb_sequence& run(uint64_t id, uint32_t prompt, uint32_t output, uint32_t computed);
+    void arrive(const pb_sequence&); // the scheduler learns of it; wait() and run() only show it
+    void finish(uint64_t id, uint32_t output_tokens);
     Planned plan();
 
     host::Scheduler scheduler;

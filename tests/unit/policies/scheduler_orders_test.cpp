@@ -56,6 +56,20 @@ TEST(Srpt, CachedTokensOfOneThatRunsAreComputedAlready) {
     EXPECT_EQ(w.plan().preempted, Ids{1});
 }
 
+TEST(Srpt, LearnsNothingFromRequestsWithoutOutput) {
+    World w("srpt", {{"ageing", "0"}, {"output", "100"}});
+    const auto end = [&w](uint64_t id, uint32_t prompt, uint32_t outputs) {
+        w.arrive(w.wait(id, prompt));
+        w.waiting.clear();
+        w.finish(id, outputs);
+    };
+    end(1, 20, 0); // an embedding
+    end(2, 40, 10);
+    w.wait(3, 30);
+    w.wait(4, 40);
+    EXPECT_EQ(w.plan().order, (Ids{4, 3})); // 40 + 10, and 30 + 100 of which nothing is known
+}
+
 TEST(Fair, SiblingsPayForWhatTheyCompute) {
     World w("fair", {{"output_weight", "0"}});
     w.in.max_num_seqs = 3;
@@ -73,6 +87,35 @@ TEST(Fair, SiblingsPayForWhatTheyCompute) {
     wait(4, 4, 1, 10);
     wait(5, 5, 2, 10);
     EXPECT_EQ(w.plan().order, (Ids{4, 5})); // 101 : 101; two prompts would be 200
+}
+
+TEST(Fair, ATenantWhoseRequestsAreNotShownKeepsItsCounter) {
+    World w("fair", {{"output_weight", "0"}});
+    w.in.max_num_seqs = 1;
+    for (uint64_t id : {1, 2, 3}) {
+        w.wait(id, 100).tenant = id == 2 ? 2 : 1;
+        w.arrive(w.waiting.back());
+    }
+    EXPECT_EQ(w.plan().order, (Ids{1})); // 0 : 0
+    const auto waiting = std::vector(w.waiting.begin() + 1, w.waiting.end());
+    w.waiting.clear(); // as where a beam search before them waits for seats
+    w.run(1, 100, 1, 100).tenant = 1;
+    EXPECT_EQ(w.plan().order, (Ids{1}));
+    w.finish(1, 1);
+    w.running.clear();
+    w.waiting = waiting;
+    EXPECT_EQ(w.plan().order, (Ids{2})) << "100 : 0";
+}
+
+TEST(Edf, ABeamGivesItsSeatUpOnlyWhereNoOtherSequenceMay) {
+    World w("edf");
+    w.in.max_num_seqs = 3;
+    for (uint64_t id : {1, 11}) w.run(id, 40, 1, 40).beams = 2; // without a deadline
+    w.run(2, 40, 1, 40).deadline_us = 9'000'000;
+    w.wait(3, 10).deadline_us = 5'000'000;
+    EXPECT_EQ(w.plan().preempted, Ids{2});
+    w.running[2].deadline_us = 4'000'000;
+    EXPECT_EQ(w.plan().preempted, Ids{11});
 }
 
 TEST(Sjf, TheShortestPromptGoesFirst) {
@@ -130,6 +173,19 @@ TEST(Static, ABatchHasNotEndedWhileOneOfItWaits) {
     EXPECT_EQ(w.plan().order, (Ids{2}));
     w.waiting.erase(w.waiting.begin());
     EXPECT_EQ(w.plan().order, (Ids{3}));
+}
+
+TEST(Static, OneThatWasPreemptedPassesFurtherOutputsInFrontOfIt) {
+    World w("static", {{"batch_size", "2"}});
+    w.run(1, 100, 1, 100);
+    w.wait(11, 100).group = 1; // it came to the front after 2 was preempted
+    w.wait(2, 50).flags = PB_SEQ_PREEMPTED;
+    w.wait(3, 10);
+    EXPECT_EQ(w.plan().order, (Ids{1, 2}));
+    w.running.clear();
+    EXPECT_EQ(w.plan().order, (Ids{2})) << "the batch has not ended while 2 waits";
+    w.waiting.erase(w.waiting.begin() + 1);
+    EXPECT_EQ(w.plan().order, (Ids{11, 3}));
 }
 
 TEST(Schedulers, RefuseKeysAndValuesOutsideTheirSchema) {

@@ -166,6 +166,20 @@ TEST(Orca, ReservesPagesForTheLongestOutputOfAllWhoRun) {
     EXPECT_EQ(w.plan().tokens, (Tokens{{1, 32}, {2, 16}, {9, 1}}));
 }
 
+TEST(Orca, ReservesNoMoreForAWindowThanItHoldsAtATime) {
+    World w("orca");
+    const uint32_t windows[] = {0, 32};
+    w.in.kv_groups = 2;
+    w.in.group_windows = windows;
+    w.in.max_num_batched_tokens = 64;
+    w.run(9, 32, 1, 32).max_tokens = 992; // 62 blocks; of the window and two steps, 159 tokens, 11
+    w.wait(1, 32).max_tokens = 992;       // 64 blocks, and 11
+    w.in.free_pages = 62 + 11 + 64 + 11;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{1, 32}, {9, 1}}));
+    w.in.free_pages -= 1;
+    EXPECT_EQ(w.plan().tokens, (Tokens{{9, 1}}));
+}
+
 TEST(Orca, ReservesPagesForAllBeamsOfASearch) {
     World w("orca");
     w.wait(1, 40).beams = 3; // two pages that all have; and of nine each seven of its own

@@ -1,7 +1,9 @@
 /* patchbay/abi/scheduler.h - who runs in the next step, with how many tokens; who is preempted.
  * The scheduler decides, the host applies: it allocates the pages, trims in plan order what does not fit, and
  * counts what it trimmed. A plan is a breach (the step is refused) if it names an unknown or repeated id, or
- * exceeds max_num_batched_tokens or max_num_seqs. */
+ * exceeds max_num_batched_tokens or max_num_seqs.
+ * The host calls plan() once in a step, or twice: where a plan preempts while a step is in flight, it may collect that
+ * step and call again with the same in.step. It applies the last plan only. */
 #ifndef PATCHBAY_ABI_SCHEDULER_H
 #define PATCHBAY_ABI_SCHEDULER_H
 #include "patchbay/abi.h"
@@ -65,7 +67,8 @@ typedef struct pb_scheduler_in { /* [call] */
     const pb_sequence *running;      /* in order of admission                                        */
     uint32_t running_count;
     uint32_t waiting_count;
-    const pb_sequence *waiting;      /* in order of arrival; preempted ones in front                 */
+    const pb_sequence *waiting;      /* in front preempted ones and further outputs of requests (id is not group), the
+                                      * latest to come there first; after them the others in order of arrival */
     uint32_t long_prefill_token_threshold; /* 0: none; the most prompt tokens of one sequence a step */
     uint32_t state_pages;            /* that a sequence takes with its first token, whatever its length */
     const uint32_t *group_windows;   /* (kv_groups) tokens after which a group's pages come free while it goes on;

@@ -248,19 +248,26 @@ inline bool arrived_later(const pb_sequence& a, const pb_sequence& b) {
 
 // Where no seat is free, the running one with the highest key(s), of equals the latest, gives its seat up, to be
 // recomputed later, if one waits whose key is lower by more than price(s) and which would be admitted in its place.
-// One a step, so that those who come do not drive out all who run.
+// One a step, so that those who come do not drive out all who run. A beam takes all of its search with it, which comes
+// back when there are seats for all: one gives way only where no other sequence may.
 template <class Key, class Price>
 void trade_seat(const SchedulerStep& step, StepPacker& packer, Key&& key, Price&& price) {
     if (packer.seats_left() > 0 || step.running.empty() || step.waiting.empty()) return;
     const auto later = [&](const pb_sequence& a, const pb_sequence& b) { // the order of admit_by
         return key(a) != key(b) ? key(a) > key(b) : arrived_later(a, b);
     };
-    const pb_sequence *worst = &step.running[0], *best = &step.waiting[0];
-    for (const pb_sequence& s : step.running)
-        if (later(s, *worst)) worst = &s;
+    const pb_sequence *alone = nullptr, *beam = nullptr, *best = &step.waiting[0];
+    for (const pb_sequence& s : step.running) {
+        const pb_sequence*& worst = s.beams > 1 ? beam : alone;
+        if (!worst || later(s, *worst)) worst = &s;
+    }
     for (const pb_sequence& s : step.waiting)
         if (later(*best, s)) best = &s;
-    if (key(*best) + price(*worst) < key(*worst) && packer.fits_instead(*best, *worst)) packer.give_up(*worst);
+    for (const pb_sequence* worst : {alone, beam}) {
+        if (!worst || !(key(*best) + price(*worst) < key(*worst)) || !packer.fits_instead(*best, *worst)) continue;
+        packer.give_up(*worst);
+        return;
+    }
 }
 
 // Admits waiting sequences in ascending key(s), ties by arrival, until one does not fit. Sorts no more than can be

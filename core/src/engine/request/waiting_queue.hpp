@@ -1,5 +1,5 @@
-// The sequences that wait, as the contiguous records that schedulers are shown: preempted ones in front, then by
-// arrival. Taking one out costs the distance to the nearer end, not the length of the queue.
+// The sequences that wait, as the contiguous records that schedulers are shown: preempted ones and siblings in front,
+// then by arrival. Taking one out costs the distance to the nearer end, not the length of the queue.
 #pragma once
 #include <cstdint>
 #include <span>
