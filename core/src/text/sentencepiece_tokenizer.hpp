@@ -11,8 +11,8 @@
 
 namespace patchbay::text {
 
-// config: tokenizer_config.json, or an empty object. Its added tokens, and with kFound the special tokens that it names,
-// are found in text. where: the folder, for errors.
+// config: tokenizer_config.json, or an empty object. Its added tokens, and with kFound the special tokens that it
+// names, are found in text. where: the folder, for errors.
 Result<std::shared_ptr<const Tokenizer>> sentencepiece_tokenizer(const SentencePieceModel&, nlohmann::json config,
                                                                  const std::string& where,
                                                                  NamedTokens = NamedTokens::kFound);
