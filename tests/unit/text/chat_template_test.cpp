@@ -316,6 +316,17 @@ TEST(ChatTemplates, EndWhereALimitIs) {
         HasSubstr("longer than"));
 }
 
+TEST(ChatTemplates, EndWhereTheirOwnTextIsTooLong) {
+    const auto of_ten_bytes = [](const std::string& source) {
+        const auto text = ChatTemplate::parse(source, "t")->render(Json::object(), {.output_bytes = 10});
+        return text ? *text : text.error();
+    };
+    EXPECT_EQ(of_ten_bytes("0123456789"), "0123456789");
+    for (const char* source : {"0123456789a", "{% for i in range(4) %}abc{% endfor %}", "{{ 'abcdef' }}ghijk",
+                               "{% set x %}0123456789a{% endset %}", "{{ '0123456789a' }}"})
+        EXPECT_EQ(of_ten_bytes(source), "t:1: the text is longer than 10 bytes") << source;
+}
+
 // Each would take minutes to hours, were it not counted.
 TEST(ChatTemplates, EndWhereLargeValuesAreLookedAtOftenEnough) {
     std::string wide, other; // the same one in another order
