@@ -87,6 +87,22 @@ TEST(Chats, TakeContentInParts) {
               expected_text(kRendered, 12));
 }
 
+TEST(Chats, GivePartsToTemplatesThatLoopOverThem) {
+    ServedModel model;
+    model.chat_template = *text::ChatTemplate::parse(
+        "{% for m in messages %}<{% for c in m.content %}{{ c.type }}: {{ c.text }};{% endfor %}>{% endfor %}", "t");
+    Json body = chat();
+    body["messages"][1]["content"] = {{{"type", "text"}, {"text", "a"}}, "b"};
+    body["messages"].push_back({{"role", "assistant"}, {"content", nullptr}});
+    EXPECT_EQ(render_chat(body, model).text, "<text: Be brief.;><text: a;text: b;><>");
+    body["messages"][2]["content"] = "that he";
+    body["continue_final_message"] = true;
+    EXPECT_EQ(render_chat(body, model).text, "<text: Be brief.;><text: a;text: b;><text: that he");
+    model.chat_template = *text::ChatTemplate::parse("{{ messages[1].content }}", "t");
+    body.erase("continue_final_message");
+    EXPECT_EQ(render_chat(body, model).text, "a\nb");
+}
+
 TEST(Chats, UseAllThatFitsWhereNoLimitIsGiven) {
     Json body = chat();
     body.erase("max_tokens");
@@ -146,8 +162,9 @@ TEST(Chats, GiveTemplatesAnEmptyTextWhereThereIsNoContent) {
     const Json call{{"type", "function"}, {"function", {{"name", "f"}, {"arguments", "{}"}}}};
     body["messages"] = {{{"role", "assistant"}, {"content", nullptr}, {"tool_calls", {call}}},
                         {{"role", "assistant"}, {"content", "a"}, {"tool_calls", nullptr}},
+                        {{"role", "assistant"}, {"content", "b"}, {"tool_calls", Json::array()}},
                         {{"role", "assistant"}}};
-    EXPECT_EQ(render_chat(body, model).text, "<calls><a><>");
+    EXPECT_EQ(render_chat(body, model).text, "<calls><a><b><>");
 }
 
 TEST(Chats, StreamThePromptsTokensBesideTheFirstChoice) {

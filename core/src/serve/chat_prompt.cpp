@@ -8,39 +8,50 @@ namespace {
 
 constexpr size_t kMaxVariables = 1000; // of a request's own, for the template
 
-// A message's content as templates read it: a text, which is empty where there is none. Parts of text are joined by new
-// lines.
-std::optional<Refusal> flatten_content(Json& message, const std::string& where) {
-    const auto at = message.emplace("content", "").first;
-    if (at->is_null()) *at = "";
-    if (at->is_string()) return std::nullopt;
-    if (!at->is_array())
-        return Refusal{fail(StatusCode::kInvalid, where + ".content: expected a string or a list of parts"),
-                       "messages"};
-    std::string text;
-    for (size_t i = 0; i < at->size(); ++i) {
-        const Json& part = (*at)[i];
+// A message's content as a list of parts of type "text", which is empty where there is none.
+std::optional<Refusal> read_content(Json& message, const std::string& where) {
+    const auto refuse = [](StatusCode code, std::string why) {
+        return Refusal{fail(code, std::move(why)), "messages"};
+    };
+    const auto part_of = [](const Json& text) { return Json{{"type", "text"}, {"text", text}}; };
+    Json& content = message["content"];
+    if (!content.is_null() && !content.is_string() && !content.is_array())
+        return refuse(StatusCode::kInvalid, where + ".content: expected a string or a list of parts");
+    Json parts = Json::array();
+    if (content.is_string()) parts.push_back(part_of(content));
+    for (size_t i = 0; content.is_array() && i < content.size(); ++i) {
+        const Json& part = content[i];
         const std::string place = where + ".content[" + std::to_string(i) + "]";
         const Json* type = part.is_object() && part.contains("type") ? &part["type"] : nullptr;
-        if (part.is_string()) text += (i > 0 ? "\n" : "") + part.get<std::string>();
+        if (part.is_string()) parts.push_back(part_of(part));
         else if (type && *type == "text" && part.contains("text") && part["text"].is_string())
-            text += (i > 0 ? "\n" : "") + part["text"].get<std::string>();
+            parts.push_back(part_of(part["text"]));
         else if (type && type->is_string())
-            return Refusal{
-                fail(StatusCode::kUnsupported, place + ": parts of type '" + printable(type->get<std::string>(), 40) +
-                                                   "' are not supported, expected text"),
-                "messages"};
-        else return Refusal{fail(StatusCode::kInvalid, place + ": expected a part with a 'type'"), "messages"};
+            return refuse(StatusCode::kUnsupported, place + ": parts of type '" +
+                                                        printable(type->get<std::string>(), 40) +
+                                                        "' are not supported, expected text");
+        else return refuse(StatusCode::kInvalid, place + ": expected a part with a 'type'");
     }
-    *at = std::move(text);
+    content = std::move(parts);
     return std::nullopt;
 }
 
-// Arguments of calls are JSON texts in the API, and objects for templates; none are an empty object. Calls that are
-// null are left out: templates ask whether the member is there.
+// For templates that read contents as texts: parts are joined by new lines.
+void join_contents(Json& messages) {
+    for (Json& message : messages) {
+        Json& content = message["content"];
+        std::string text;
+        for (size_t i = 0; i < content.size(); ++i)
+            text += (i > 0 ? "\n" : "") + content[i]["text"].get_ref<const std::string&>();
+        content = std::move(text);
+    }
+}
+
+// Arguments of calls are JSON texts in the API, and objects for templates; none are an empty object. A list of calls
+// that is null or empty is left out: templates ask whether the member is there.
 void open_arguments(Json& message) {
     const auto calls = message.find("tool_calls");
-    if (calls != message.end() && calls->is_null()) {
+    if (calls != message.end() && (calls->is_null() || (calls->is_array() && calls->empty()))) {
         message.erase(calls);
         return;
     }
@@ -67,7 +78,7 @@ std::optional<Refusal> read_messages(const Json& body, Json& out) {
         const std::string where = "messages[" + std::to_string(i) + "]";
         if (!out[i].is_object() || !out[i].contains("role") || !out[i]["role"].is_string())
             return Refusal{fail(StatusCode::kInvalid, where + ": expected an object with a 'role'"), "messages"};
-        if (auto refusal = flatten_content(out[i], where)) return refusal;
+        if (auto refusal = read_content(out[i], where)) return refusal;
         open_arguments(out[i]);
     }
     return std::nullopt;
@@ -86,8 +97,9 @@ std::optional<Refusal> read_tools(Fields& f, Json& variables) {
 // Cuts what the template put after the text of the last message. Many templates strip that: then its white space is
 // not part of the prompt. False: the text is not there.
 bool end_with_last_message(std::string& prompt, const Json& message) {
-    if (!message.contains("content") || !message["content"].is_string()) return false;
-    const auto content = message["content"].get<std::string>();
+    const Json& last = message["content"]; // a text or parts
+    if (last.empty()) return false;
+    const auto content = (last.is_string() ? last : last.back()["text"]).get<std::string>();
     constexpr const char* kSpaces = " \t\n\r\f\v";
     const size_t begin = content.find_first_not_of(kSpaces), end = content.find_last_not_of(kSpaces);
     if (begin == content.npos) return false;
@@ -135,6 +147,7 @@ RenderedChat render_chat(const Json& body, const ServedModel& model) {
         out.refusal = Refusal{fail(StatusCode::kUnsupported, model.no_template), "messages"};
         return out;
     }
+    if (!chosen->takes_parts()) join_contents(variables["messages"]);
     auto text = chosen->render(variables);
     if (!text) {
         out.refusal = Refusal{prefixed("the chat template refused the messages", text.failure()), "messages"};

@@ -1,9 +1,11 @@
 #include "text/chat_template/chat_template.hpp"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/date_text.hpp"
 #include "base/printable.hpp"
+#include "text/chat_template/content_form.hpp"
 #include "text/chat_template/dates.hpp"
 #include "text/chat_template/evaluator.hpp"
 #include "text/chat_template/parser.hpp"
@@ -21,6 +23,7 @@ Failure failure_of(const std::string& name, const chat::TemplateError& error) {
 struct ChatTemplate::Parsed {
     std::string name;
     chat::Block block;
+    bool takes_parts;
 };
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source, std::string name) {
@@ -30,12 +33,16 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, std::string na
                                               " bytes, expected at most " + std::to_string(kMaxBytes));
     try {
         ChatTemplate out;
-        out.parsed_ = std::make_shared<const Parsed>(Parsed{name, chat::parse_template(source)});
+        chat::Block block = chat::parse_template(source);
+        const bool in_parts = chat::takes_parts(block);
+        out.parsed_ = std::make_shared<const Parsed>(Parsed{name, std::move(block), in_parts});
         return out;
     } catch (const chat::TemplateError& error) {
         return failure_of(name, error);
     }
 }
+
+bool ChatTemplate::takes_parts() const { return parsed_->takes_parts; }
 
 Result<std::string> ChatTemplate::render(const nlohmann::ordered_json& variables, const ChatTemplateLimits& limits,
                                          std::function<std::string(const std::string&)> date) const {

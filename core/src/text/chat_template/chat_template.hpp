@@ -23,6 +23,9 @@ class ChatTemplate {
     // name: of the file, for errors: "name:12: unknown statement 'foo'".
     static Result<ChatTemplate> parse(std::string_view source, std::string name);
 
+    // Whether it reads contents of messages as lists of parts, such as {"type": "text", "text": …}, and not as texts.
+    bool takes_parts() const;
+
     // variables: an object: messages, add_generation_prompt, tools, bos_token, …
     // date: what strftime_now() gives for a format; empty: now, in local time as transformers gives it.
     Result<std::string> render(const nlohmann::ordered_json& variables, const ChatTemplateLimits& = {},
