@@ -1,4 +1,6 @@
 // Chats: messages rendered by the model's template.
+#include <string_view>
+
 #include "base/printable.hpp"
 #include "engine/request/validation.hpp"
 #include "serve/generation_request.hpp"
@@ -7,6 +9,7 @@ namespace patchbay::serve {
 namespace {
 
 constexpr size_t kMaxVariables = 1000; // of a request's own, for the template
+constexpr std::string_view kSpaces = " \t\n\r\f\v";
 
 // A message's content as a list of parts of type "text", which is empty where there is none.
 std::optional<Refusal> read_content(Json& message, const std::string& where) {
@@ -36,10 +39,20 @@ std::optional<Refusal> read_content(Json& message, const std::string& where) {
     return std::nullopt;
 }
 
+// For templates that print an assistant's calls where its content is none, and not where it is empty.
+void set_none_beside_calls(Json& messages) {
+    for (Json& message : messages) {
+        const auto calls = message.find("tool_calls");
+        const bool has_calls = calls != message.end() && calls->is_array() && !calls->empty();
+        if (has_calls && message["role"] == "assistant" && message["content"].empty()) message["content"] = nullptr;
+    }
+}
+
 // For templates that read contents as texts: parts are joined by new lines.
 void join_contents(Json& messages) {
     for (Json& message : messages) {
         Json& content = message["content"];
+        if (content.is_null()) continue;
         std::string text;
         for (size_t i = 0; i < content.size(); ++i)
             text += (i > 0 ? "\n" : "") + content[i]["text"].get_ref<const std::string&>();
@@ -94,21 +107,46 @@ std::optional<Refusal> read_tools(Fields& f, Json& variables) {
     return f.refusal();
 }
 
-// Cuts what the template put after the text of the last message. Many templates strip that: then its white space is
-// not part of the prompt. False: the text is not there.
-bool end_with_last_message(std::string& prompt, const Json& message) {
-    const Json& last = message["content"]; // a text or parts
-    if (last.empty()) return false;
-    const auto content = (last.is_string() ? last : last.back()["text"]).get<std::string>();
-    constexpr const char* kSpaces = " \t\n\r\f\v";
-    const size_t begin = content.find_first_not_of(kSpaces), end = content.find_last_not_of(kSpaces);
-    if (begin == content.npos) return false;
-    const std::string stripped = content.substr(begin, end + 1 - begin);
-    const size_t at = prompt.rfind(stripped);
-    if (at == prompt.npos) return false;
-    const bool keeps_end = prompt.compare(at, content.size() - begin, content, begin) == 0;
-    prompt.resize(at + (keeps_end ? content.size() - begin : stripped.size()));
+// Stands after the last message's text while that is rendered, so that its end is found whatever the template puts
+// after it. A template that changes the case of texts changes it, too, and one that strips them takes its spaces away.
+constexpr std::string_view kEndMark = "PatchbayEndOfLastMessage", kMarkSpaces = "   ";
+
+// Returns how much white space the text of the last message ends with. Nothing: it has no other text.
+std::optional<size_t> mark_end(Json& message) {
+    Json& content = message["content"]; // a text, parts or none
+    const bool in_parts = content.is_array() && !content.empty();
+    auto* const text = (in_parts ? content.back()["text"] : content).get_ptr<std::string*>();
+    const size_t last = text ? text->find_last_not_of(kSpaces) : std::string::npos;
+    if (last == std::string::npos) return std::nullopt;
+    const size_t spaces = text->size() - last - 1;
+    text->append(kEndMark).append(kMarkSpaces);
+    return spaces;
+}
+
+// Cuts the mark and what the template put after it. Many templates strip texts: then the white space before the mark is
+// not part of the prompt. False: the mark is not there.
+bool end_at_mark(std::string& prompt, size_t spaces) {
+    const size_t at = prompt.rfind(kEndMark);
+    if (at == std::string::npos) return false;
+    const bool strips = prompt.compare(at + kEndMark.size(), kMarkSpaces.size(), kMarkSpaces) != 0;
+    prompt.resize(at);
+    const auto ends_with_space = [&] { return !prompt.empty() && kSpaces.find(prompt.back()) != kSpaces.npos; };
+    for (; strips && spaces > 0 && ends_with_space(); --spaces) prompt.pop_back();
     return true;
+}
+
+// The prompt of the variables' messages. go_on: it ends with the text of the last one.
+std::optional<Refusal> render(const text::ChatTemplate& chosen, Json& variables, bool go_on, std::string& prompt) {
+    Json& messages = variables["messages"];
+    if (chosen.tests_content_for_none()) set_none_beside_calls(messages);
+    if (!chosen.takes_parts()) join_contents(messages);
+    const auto spaces = go_on ? mark_end(messages.back()) : std::nullopt;
+    auto text = chosen.render(variables);
+    if (!text) return Refusal{prefixed("the chat template refused the messages", text.failure()), "messages"};
+    prompt = *std::move(text);
+    if (!go_on || (spaces && end_at_mark(prompt, *spaces))) return std::nullopt;
+    return Refusal{fail(StatusCode::kInvalid, "continue_final_message: the template changes the last message"),
+                   "continue_final_message"};
 }
 
 }  // namespace
@@ -147,17 +185,7 @@ RenderedChat render_chat(const Json& body, const ServedModel& model) {
         out.refusal = Refusal{fail(StatusCode::kUnsupported, model.no_template), "messages"};
         return out;
     }
-    if (!chosen->takes_parts()) join_contents(variables["messages"]);
-    auto text = chosen->render(variables);
-    if (!text) {
-        out.refusal = Refusal{prefixed("the chat template refused the messages", text.failure()), "messages"};
-        return out;
-    }
-    out.text = *std::move(text);
-    if (go_on && !end_with_last_message(out.text, variables["messages"].back()))
-        out.refusal =
-            Refusal{fail(StatusCode::kInvalid, "continue_final_message: the template changes the last message"),
-                    "continue_final_message"};
+    out.refusal = render(*chosen, variables, go_on, out.text);
     return out;
 }
 

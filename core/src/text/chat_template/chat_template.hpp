@@ -25,6 +25,8 @@ class ChatTemplate {
 
     // Whether it reads contents of messages as lists of parts, such as {"type": "text", "text": …}, and not as texts.
     bool takes_parts() const;
+    // Whether it tests contents of messages for none, and so has a way of its own for those without one.
+    bool tests_content_for_none() const;
 
     // variables: an object: messages, add_generation_prompt, tools, bos_token, …
     // date: what strftime_now() gives for a format; empty: now, in local time as transformers gives it.
