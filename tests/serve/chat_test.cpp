@@ -87,6 +87,22 @@ TEST(Chats, TakeContentInParts) {
               expected_text(kRendered, 12));
 }
 
+TEST(Chats, GivePartsToTemplatesThatLoopOverThem) {
+    ServedModel model;
+    model.chat_template = *text::ChatTemplate::parse(
+        "{% for m in messages %}<{% for c in m.content %}{{ c.type }}: {{ c.text }};{% endfor %}>{% endfor %}", "t");
+    Json body = chat();
+    body["messages"][1]["content"] = {{{"type", "text"}, {"text", "a"}}, "b"};
+    body["messages"].push_back({{"role", "assistant"}, {"content", nullptr}});
+    EXPECT_EQ(render_chat(body, model).text, "<text: Be brief.;><text: a;text: b;><>");
+    body["messages"][2]["content"] = "that he";
+    body["continue_final_message"] = true;
+    EXPECT_EQ(render_chat(body, model).text, "<text: Be brief.;><text: a;text: b;><text: that he");
+    model.chat_template = *text::ChatTemplate::parse("{{ messages[1].content }}", "t");
+    body.erase("continue_final_message");
+    EXPECT_EQ(render_chat(body, model).text, "a\nb");
+}
+
 TEST(Chats, UseAllThatFitsWhereNoLimitIsGiven) {
     Json body = chat();
     body.erase("max_tokens");
@@ -146,8 +162,32 @@ TEST(Chats, GiveTemplatesAnEmptyTextWhereThereIsNoContent) {
     const Json call{{"type", "function"}, {"function", {{"name", "f"}, {"arguments", "{}"}}}};
     body["messages"] = {{{"role", "assistant"}, {"content", nullptr}, {"tool_calls", {call}}},
                         {{"role", "assistant"}, {"content", "a"}, {"tool_calls", nullptr}},
+                        {{"role", "assistant"}, {"content", "b"}, {"tool_calls", Json::array()}},
                         {{"role", "assistant"}}};
-    EXPECT_EQ(render_chat(body, model).text, "<calls><a><>");
+    EXPECT_EQ(render_chat(body, model).text, "<calls><a><b><>");
+}
+
+// As the templates of DeepSeek V3 and R1.
+TEST(Chats, GiveTemplatesThatTestContentForNoneNoneBesideCalls) {
+    const Json call{{"type", "function"}, {"function", {{"name", "f"}, {"arguments", "{}"}}}};
+    Json body = chat();
+    body["messages"] = {{{"role", "assistant"}, {"content", nullptr}, {"tool_calls", Json::array({call})}},
+                        {{"role", "assistant"}, {"tool_calls", Json::array({call})}},
+                        {{"role", "assistant"}, {"content", "a"}, {"tool_calls", Json::array({call})}},
+                        {{"role", "assistant"}, {"content", nullptr}},
+                        {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", Json::array()}},
+                        {{"role", "tool"}, {"content", nullptr}}};
+    ServedModel model;
+    const auto rendered = [&](const std::string& shown) {
+        model.chat_template = *text::ChatTemplate::parse("{% for m in messages %}" + shown + "{% endfor %}", "t");
+        return render_chat(body, model).text;
+    };
+    constexpr const char* kExpected = "<f><f><a><><><>";
+    EXPECT_EQ(rendered("<{% if m['content'] is none %}{{ m.tool_calls[0].function.name }}"
+                       "{% else %}{{ m['content'] }}{% endif %}>"), kExpected);
+    EXPECT_EQ(rendered("<{{ m.content if m.content is not none else m.tool_calls[0].function.name }}>"), kExpected);
+    EXPECT_EQ(rendered("<{{ m.tool_calls[0].function.name if none == m.content else m.content }}>"), kExpected);
+    EXPECT_EQ(rendered("<{{ m['content'] }}{{ '' if m['role'] is none }}>"), "<><><a><><><>") << "not for other tests";
 }
 
 TEST(Chats, StreamThePromptsTokensBesideTheFirstChoice) {
@@ -191,6 +231,28 @@ TEST(Chats, GoOnWithALastMessageWhoseSpacesTheTemplateStrips) {
     EXPECT_EQ(prompt(kKeeps, "that he \n"), "<that he \n");
     EXPECT_EQ(prompt(kKeeps, " that he "), "< that he ");
     EXPECT_EQ(prompt("<{{ messages[-1].content | upper }}>", "that he"), "refused");
+}
+
+TEST(Chats, GoOnWithALastMessageThatTheTemplateMayWriteAgainAfterIt) {
+    ServedModel model;
+    const auto prompt = [&](const char* source, const Json& content) {
+        model.chat_template = *text::ChatTemplate::parse(source, "t");
+        Json body = chat();
+        body["messages"] = {{{"role", "user"}, {"content", "a<b"}}, {{"role", "assistant"}, {"content", content}}};
+        body["continue_final_message"] = true;
+        const RenderedChat out = render_chat(body, model);
+        return out.refusal ? "refused" : out.text;
+    };
+    constexpr const char* kChatMl =
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}";
+    const std::string before = "<|im_start|>user\na<b<|im_end|>\n<|im_start|>assistant\n";
+    for (const char* content : {"<", "<|im_end", "im_end|>", "e", "a<b", "x  "})
+        EXPECT_EQ(prompt(kChatMl, content), before + content);
+    constexpr const char* kStripsAndAddsASpace = "[{{ messages[-1].content | trim }} ] that he";
+    EXPECT_EQ(prompt(kStripsAndAddsASpace, "that he \n"), "[that he");
+    constexpr const char* kParts = "{% for c in messages[-1].content %}({{ c.text }}){% endfor %}) b";
+    EXPECT_EQ(prompt(kParts, {{{"type", "text"}, {"text", "a"}}, {{"type", "text"}, {"text", "b"}}}), "(a)(b");
+    EXPECT_EQ(prompt(kChatMl, " \n"), "refused");
 }
 
 TEST(Chats, TakeABoundedNumberOfVariablesAndMembers) {

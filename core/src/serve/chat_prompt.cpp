@@ -1,4 +1,6 @@
 // Chats: messages rendered by the model's template.
+#include <string_view>
+
 #include "base/printable.hpp"
 #include "engine/request/validation.hpp"
 #include "serve/generation_request.hpp"
@@ -7,40 +9,62 @@ namespace patchbay::serve {
 namespace {
 
 constexpr size_t kMaxVariables = 1000; // of a request's own, for the template
+constexpr std::string_view kSpaces = " \t\n\r\f\v";
 
-// A message's content as templates read it: a text, which is empty where there is none. Parts of text are joined by new
-// lines.
-std::optional<Refusal> flatten_content(Json& message, const std::string& where) {
-    const auto at = message.emplace("content", "").first;
-    if (at->is_null()) *at = "";
-    if (at->is_string()) return std::nullopt;
-    if (!at->is_array())
-        return Refusal{fail(StatusCode::kInvalid, where + ".content: expected a string or a list of parts"),
-                       "messages"};
-    std::string text;
-    for (size_t i = 0; i < at->size(); ++i) {
-        const Json& part = (*at)[i];
+// A message's content as a list of parts of type "text", which is empty where there is none.
+std::optional<Refusal> read_content(Json& message, const std::string& where) {
+    const auto refuse = [](StatusCode code, std::string why) {
+        return Refusal{fail(code, std::move(why)), "messages"};
+    };
+    const auto part_of = [](const Json& text) { return Json{{"type", "text"}, {"text", text}}; };
+    Json& content = message["content"];
+    if (!content.is_null() && !content.is_string() && !content.is_array())
+        return refuse(StatusCode::kInvalid, where + ".content: expected a string or a list of parts");
+    Json parts = Json::array();
+    if (content.is_string()) parts.push_back(part_of(content));
+    for (size_t i = 0; content.is_array() && i < content.size(); ++i) {
+        const Json& part = content[i];
         const std::string place = where + ".content[" + std::to_string(i) + "]";
         const Json* type = part.is_object() && part.contains("type") ? &part["type"] : nullptr;
-        if (part.is_string()) text += (i > 0 ? "\n" : "") + part.get<std::string>();
+        if (part.is_string()) parts.push_back(part_of(part));
         else if (type && *type == "text" && part.contains("text") && part["text"].is_string())
-            text += (i > 0 ? "\n" : "") + part["text"].get<std::string>();
+            parts.push_back(part_of(part["text"]));
         else if (type && type->is_string())
-            return Refusal{
-                fail(StatusCode::kUnsupported, place + ": parts of type '" + printable(type->get<std::string>(), 40) +
-                                                   "' are not supported, expected text"),
-                "messages"};
-        else return Refusal{fail(StatusCode::kInvalid, place + ": expected a part with a 'type'"), "messages"};
+            return refuse(StatusCode::kUnsupported, place + ": parts of type '" +
+                                                        printable(type->get<std::string>(), 40) +
+                                                        "' are not supported, expected text");
+        else return refuse(StatusCode::kInvalid, place + ": expected a part with a 'type'");
     }
-    *at = std::move(text);
+    content = std::move(parts);
     return std::nullopt;
 }
 
-// Arguments of calls are JSON texts in the API, and objects for templates; none are an empty object. Calls that are
-// null are left out: templates ask whether the member is there.
+// For templates that print an assistant's calls where its content is none, and not where it is empty.
+void set_none_beside_calls(Json& messages) {
+    for (Json& message : messages) {
+        const auto calls = message.find("tool_calls");
+        const bool has_calls = calls != message.end() && calls->is_array() && !calls->empty();
+        if (has_calls && message["role"] == "assistant" && message["content"].empty()) message["content"] = nullptr;
+    }
+}
+
+// For templates that read contents as texts: parts are joined by new lines.
+void join_contents(Json& messages) {
+    for (Json& message : messages) {
+        Json& content = message["content"];
+        if (content.is_null()) continue;
+        std::string text;
+        for (size_t i = 0; i < content.size(); ++i)
+            text += (i > 0 ? "\n" : "") + content[i]["text"].get_ref<const std::string&>();
+        content = std::move(text);
+    }
+}
+
+// Arguments of calls are JSON texts in the API, and objects for templates; none are an empty object. A list of calls
+// that is null or empty is left out: templates ask whether the member is there.
 void open_arguments(Json& message) {
     const auto calls = message.find("tool_calls");
-    if (calls != message.end() && calls->is_null()) {
+    if (calls != message.end() && (calls->is_null() || (calls->is_array() && calls->empty()))) {
         message.erase(calls);
         return;
     }
@@ -67,7 +91,7 @@ std::optional<Refusal> read_messages(const Json& body, Json& out) {
         const std::string where = "messages[" + std::to_string(i) + "]";
         if (!out[i].is_object() || !out[i].contains("role") || !out[i]["role"].is_string())
             return Refusal{fail(StatusCode::kInvalid, where + ": expected an object with a 'role'"), "messages"};
-        if (auto refusal = flatten_content(out[i], where)) return refusal;
+        if (auto refusal = read_content(out[i], where)) return refusal;
         open_arguments(out[i]);
     }
     return std::nullopt;
@@ -83,20 +107,46 @@ std::optional<Refusal> read_tools(Fields& f, Json& variables) {
     return f.refusal();
 }
 
-// Cuts what the template put after the text of the last message. Many templates strip that: then its white space is
-// not part of the prompt. False: the text is not there.
-bool end_with_last_message(std::string& prompt, const Json& message) {
-    if (!message.contains("content") || !message["content"].is_string()) return false;
-    const auto content = message["content"].get<std::string>();
-    constexpr const char* kSpaces = " \t\n\r\f\v";
-    const size_t begin = content.find_first_not_of(kSpaces), end = content.find_last_not_of(kSpaces);
-    if (begin == content.npos) return false;
-    const std::string stripped = content.substr(begin, end + 1 - begin);
-    const size_t at = prompt.rfind(stripped);
-    if (at == prompt.npos) return false;
-    const bool keeps_end = prompt.compare(at, content.size() - begin, content, begin) == 0;
-    prompt.resize(at + (keeps_end ? content.size() - begin : stripped.size()));
+// Stands after the last message's text while that is rendered, so that its end is found whatever the template puts
+// after it. A template that changes the case of texts changes it, too, and one that strips them takes its spaces away.
+constexpr std::string_view kEndMark = "PatchbayEndOfLastMessage", kMarkSpaces = "   ";
+
+// Returns how much white space the text of the last message ends with. Nothing: it has no other text.
+std::optional<size_t> mark_end(Json& message) {
+    Json& content = message["content"]; // a text, parts or none
+    const bool in_parts = content.is_array() && !content.empty();
+    auto* const text = (in_parts ? content.back()["text"] : content).get_ptr<std::string*>();
+    const size_t last = text ? text->find_last_not_of(kSpaces) : std::string::npos;
+    if (last == std::string::npos) return std::nullopt;
+    const size_t spaces = text->size() - last - 1;
+    text->append(kEndMark).append(kMarkSpaces);
+    return spaces;
+}
+
+// Cuts the mark and what the template put after it. Many templates strip texts: then the white space before the mark is
+// not part of the prompt. False: the mark is not there.
+bool end_at_mark(std::string& prompt, size_t spaces) {
+    const size_t at = prompt.rfind(kEndMark);
+    if (at == std::string::npos) return false;
+    const bool strips = prompt.compare(at + kEndMark.size(), kMarkSpaces.size(), kMarkSpaces) != 0;
+    prompt.resize(at);
+    const auto ends_with_space = [&] { return !prompt.empty() && kSpaces.find(prompt.back()) != kSpaces.npos; };
+    for (; strips && spaces > 0 && ends_with_space(); --spaces) prompt.pop_back();
     return true;
+}
+
+// The prompt of the variables' messages. go_on: it ends with the text of the last one.
+std::optional<Refusal> render(const text::ChatTemplate& chosen, Json& variables, bool go_on, std::string& prompt) {
+    Json& messages = variables["messages"];
+    if (chosen.tests_content_for_none()) set_none_beside_calls(messages);
+    if (!chosen.takes_parts()) join_contents(messages);
+    const auto spaces = go_on ? mark_end(messages.back()) : std::nullopt;
+    auto text = chosen.render(variables);
+    if (!text) return Refusal{prefixed("the chat template refused the messages", text.failure()), "messages"};
+    prompt = *std::move(text);
+    if (!go_on || (spaces && end_at_mark(prompt, *spaces))) return std::nullopt;
+    return Refusal{fail(StatusCode::kInvalid, "continue_final_message: the template changes the last message"),
+                   "continue_final_message"};
 }
 
 }  // namespace
@@ -135,16 +185,7 @@ RenderedChat render_chat(const Json& body, const ServedModel& model) {
         out.refusal = Refusal{fail(StatusCode::kUnsupported, model.no_template), "messages"};
         return out;
     }
-    auto text = chosen->render(variables);
-    if (!text) {
-        out.refusal = Refusal{prefixed("the chat template refused the messages", text.failure()), "messages"};
-        return out;
-    }
-    out.text = *std::move(text);
-    if (go_on && !end_with_last_message(out.text, variables["messages"].back()))
-        out.refusal =
-            Refusal{fail(StatusCode::kInvalid, "continue_final_message: the template changes the last message"),
-                    "continue_final_message"};
+    out.refusal = render(*chosen, variables, go_on, out.text);
     return out;
 }
 

@@ -20,6 +20,10 @@ struct AddedToken {
     bool normalized = false;  // is looked for in normalised text
 };
 
+// Tokens that a configuration only names, such as its bos_token, may be found in text like added ones. Files that say
+// themselves which tokens those are list them all.
+enum class NamedTokens { kFound, kFoundIfListed };
+
 class AddedTokens {
   public:
     AddedTokens() = default;

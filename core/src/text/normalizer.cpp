@@ -8,6 +8,7 @@
 #include "base/refusals.hpp"
 #include "text/characters.hpp"
 #include "text/json_fields.hpp"
+#include "text/mark_order.hpp"
 #include "text/vocabulary.hpp"
 
 namespace patchbay::text {
@@ -92,11 +93,18 @@ struct Normalizer::Apply {
                                              : form == Form::kNfkc ? icu::Normalizer2::getNFKCInstance(error)
                                                                    : icu::Normalizer2::getNFKDInstance(error);
         if (U_FAILURE(error)) return std::nullopt; // ICU without its data
-        const icu::StringPiece piece(text.data(), static_cast<int32_t>(text.size()));
-        if (normalizer->isNormalizedUTF8(piece, error) && U_SUCCESS(error)) return text;
-        icu::StringByteSink<std::string> sink(&out, piece.size());
+        const auto piece = [](std::string_view of) {
+            return icu::StringPiece(of.data(), static_cast<int32_t>(of.size()));
+        };
+        if (normalizer->isNormalizedUTF8(piece(text), error) && U_SUCCESS(error)) return text;
+        std::string storage;
+        const bool canonical = form == Form::kNfc || form == Form::kNfd;
+        const auto ordered = with_ordered_marks(
+            text, canonical ? Decomposition::kCanonical : Decomposition::kCompatibility, storage);
+        if (!ordered) return std::nullopt;
+        icu::StringByteSink<std::string> sink(&out, static_cast<int32_t>(text.size()));
         error = U_ZERO_ERROR;
-        normalizer->normalizeUTF8(0, piece, sink, nullptr, error);
+        normalizer->normalizeUTF8(0, piece(*ordered), sink, nullptr, error);
         if (U_FAILURE(error)) return std::nullopt;
         return out;
     }

@@ -172,10 +172,10 @@ Result<Normalizer> build_normalizer(const SentencePieceModel& model, const json&
 }
 
 // Those of tokenizer_config.json, listed or named.
-Result<std::vector<AddedToken>> added_tokens(const json& config, const Vocabulary& vocabulary) {
+Result<std::vector<AddedToken>> added_tokens(const json& config, const Vocabulary& vocabulary, NamedTokens named) {
     PB_TRY(const json listed, listed_added_tokens(config));
     PB_TRY(auto out, read_added_tokens(listed));
-    add_named_tokens(config, vocabulary, out);
+    add_named_tokens(config, vocabulary, named, out);
     return out;
 }
 
@@ -188,7 +188,7 @@ void default_bos(json& config) {
     if (!config.contains("bos_token")) config["bos_token"] = "<s>";
 }
 
-Result<std::shared_ptr<const Tokenizer>> build(const SentencePieceModel& model, json config) {
+Result<std::shared_ptr<const Tokenizer>> build(const SentencePieceModel& model, json config, NamedTokens named) {
     constexpr size_t kMaxBytes = 16u << 20; // of all pieces: each is cut everywhere
     size_t bytes = 0;
     Vocabulary vocabulary;
@@ -207,7 +207,7 @@ Result<std::shared_ptr<const Tokenizer>> build(const SentencePieceModel& model, 
     const auto leading = model.remove_extra_whitespaces ? Decoder::LeadingSpaces::kAllDropped
                          : model.add_dummy_prefix       ? Decoder::LeadingSpaces::kOneDropped
                                                         : Decoder::LeadingSpaces::kKept;
-    PB_TRY(auto added, added_tokens(config, vocabulary));
+    PB_TRY(auto added, added_tokens(config, vocabulary, named));
     PipelineTokenizer::Parts parts{
         std::move(vocabulary),
         std::move(subwords),
@@ -228,8 +228,8 @@ Result<std::shared_ptr<const Tokenizer>> build(const SentencePieceModel& model, 
 }  // namespace
 
 Result<std::shared_ptr<const Tokenizer>> sentencepiece_tokenizer(const SentencePieceModel& model, json config,
-                                                                 const std::string& where) {
-    auto built = build(model, std::move(config));
+                                                                 const std::string& where, NamedTokens named) {
+    auto built = build(model, std::move(config), named);
     if (!built) return prefixed("the tokenizer of " + where, built.failure());
     return built;
 }

@@ -123,12 +123,13 @@ Result<> add_listed_tokens(const json& config, const Vocabulary& vocabulary, std
     return {};
 }
 
-void add_named_tokens(const json& config, const Vocabulary& vocabulary, std::vector<AddedToken>& added) {
+void add_named_tokens(const json& config, const Vocabulary& vocabulary, NamedTokens named,
+                      std::vector<AddedToken>& added) {
     AddedIndex known(added);
     for (const std::string& name : named_special_tokens(config)) {
         AddedToken* const same = known.find(name);
         if (same) same->special = true;
-        const auto id = same ? std::nullopt : vocabulary.find(name);
+        const auto id = same || named == NamedTokens::kFoundIfListed ? std::nullopt : vocabulary.find(name);
         if (!id) continue;
         AddedToken token;
         token.id = *id;

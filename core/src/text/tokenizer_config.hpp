@@ -15,8 +15,9 @@ Result<std::vector<AddedToken>> read_added_tokens(const nlohmann::json&);
 Result<nlohmann::json> listed_added_tokens(const nlohmann::json& config);
 // Makes the tokens that it lists those of the vocabulary or of `added`; its flags count, as in transformers.
 Result<> add_listed_tokens(const nlohmann::json& config, const Vocabulary&, std::vector<AddedToken>& added);
-// Makes the tokens that it only names, such as bos_token, special: those of the vocabulary or of `added`.
-void add_named_tokens(const nlohmann::json& config, const Vocabulary&, std::vector<AddedToken>& added);
+// Makes the tokens that it only names, such as bos_token, special: those of `added` and, with kFound, those of the
+// vocabulary.
+void add_named_tokens(const nlohmann::json& config, const Vocabulary&, NamedTokens, std::vector<AddedToken>& added);
 
 // eos_token and, where they are given, add_bos_token and add_eos_token, which say more than the post-processor.
 Result<> apply_config(const nlohmann::json& config, PipelineTokenizer::Parts&);

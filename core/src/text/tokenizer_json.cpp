@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-Result<std::shared_ptr<const Tokenizer>> build(const json& tokenizer, const json& config) {
+Result<std::shared_ptr<const Tokenizer>> build(const json& tokenizer, const json& config, NamedTokens named) {
     PB_TRY(PreTokenizer pre_tokenizer, PreTokenizer::from_json(member(tokenizer, "pre_tokenizer")));
     PB_TRY(Decoder decoder, Decoder::from_json(member(tokenizer, "decoder"), pre_tokenizer.byte_level()));
     PB_TRY(Normalizer normalizer, Normalizer::from_json(member(tokenizer, "normalizer")));
@@ -22,7 +22,7 @@ Result<std::shared_ptr<const Tokenizer>> build(const json& tokenizer, const json
     PB_TRY(auto model, read_model(member(tokenizer, "model"), alphabet, vocabulary));
     PB_TRY(auto added, read_added_tokens(member(tokenizer, "added_tokens")));
     PB_CHECK(add_listed_tokens(config, vocabulary, added));
-    add_named_tokens(config, vocabulary, added);
+    add_named_tokens(config, vocabulary, named, added);
     auto surround = read_post_processor(member(tokenizer, "post_processor"));
     if (!surround) return prefixed("post_processor", surround.failure());
     PipelineTokenizer::Parts parts{std::move(vocabulary),      std::move(model),   std::move(normalizer),
@@ -36,8 +36,8 @@ Result<std::shared_ptr<const Tokenizer>> build(const json& tokenizer, const json
 }  // namespace
 
 Result<std::shared_ptr<const Tokenizer>> tokenizer_from_json(const json& tokenizer, const json& config,
-                                                             const std::string& where) {
-    auto built = build(tokenizer, config);
+                                                             const std::string& where, NamedTokens named) {
+    auto built = build(tokenizer, config, named);
     if (!built) return prefixed("the tokenizer of " + where, built.failure());
     return built;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "text/added_tokens.hpp"
 #include "text/tokenizer.hpp"
 
 namespace patchbay::text {
@@ -13,6 +14,7 @@ namespace patchbay::text {
 // config: tokenizer_config.json (which tokens begin and end a text), or empty; an eos_token_id in it counts where it
 // has no eos_token. where: the folder, for errors.
 Result<std::shared_ptr<const Tokenizer>> tokenizer_from_json(const nlohmann::json& tokenizer,
-                                                             const nlohmann::json& config, const std::string& where);
+                                                             const nlohmann::json& config, const std::string& where,
+                                                             NamedTokens = NamedTokens::kFound);
 
 }  // namespace patchbay::text

@@ -19,6 +19,10 @@ using PieceKind = text::SentencePieceModel::PieceKind;
 
 constexpr const char* kPrefix = "tokenizer.ggml.";
 
+// A token's type alone says whether text contains it, as in llama.cpp. Some files have the id of an ordinary token as
+// their padding: that of "!", which is number 0.
+constexpr auto kNamed = text::NamedTokens::kFoundIfListed;
+
 constexpr size_t kMaxTokens = 1u << 22, kMaxMerges = 1u << 22;
 
 class Embedded {
@@ -128,9 +132,9 @@ class Embedded {
     // What tokenizer_config.json would say. begins: where the file does not.
     Result<json> config(bool begins) const {
         json out = json::object();
-        constexpr std::pair<const char*, const char*> kNamed[] = {
+        constexpr std::pair<const char*, const char*> kNames[] = {
             {"bos", "bos"}, {"eos", "eos"}, {"unknown", "unk"}, {"padding", "pad"}};  // the file's, the configuration's
-        for (const auto& [ours, name] : kNamed) {
+        for (const auto& [ours, name] : kNames) {
             const std::string key = std::string(ours) + "_token_id";
             const GgufValue* const value = find(key);
             if (!value) continue;
@@ -174,7 +178,7 @@ class Embedded {
             const std::string id = token["id"].dump();
             settings["added_tokens_decoder"][id] = std::move(token);
         }
-        return text::sentencepiece_tokenizer(model, std::move(settings), file_.where);
+        return text::sentencepiece_tokenizer(model, std::move(settings), file_.where, kNamed);
     }
 
     Result<std::shared_ptr<const text::Tokenizer>> byte_level() {
@@ -202,7 +206,7 @@ class Embedded {
                                 {"model", std::move(model)},
                                 {"added_tokens", added_tokens()}};
         PB_TRY(const json settings, config(before->begins));
-        return text::tokenizer_from_json(tokenizer, settings, file_.where);
+        return text::tokenizer_from_json(tokenizer, settings, file_.where, kNamed);
     }
 
     const Gguf& file_;

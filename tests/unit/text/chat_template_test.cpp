@@ -58,6 +58,33 @@ TEST(ChatTemplates, RenderTheCasesOfRealModels) {
     }
 }
 
+TEST(ChatTemplates, TakePartsWhereTheyLoopOverContentsThatAreNoTexts) {
+    const auto takes_parts = [](const std::string& source) {
+        const auto parsed = ChatTemplate::parse(source, "t");
+        EXPECT_TRUE(parsed) << source << parsed.error();
+        return parsed && parsed->takes_parts();
+    };
+    const auto of_each = [](const std::string& body) { return "{% for m in messages %}" + body + "{% endfor %}"; };
+    const std::string loop = "{% for c in m.content %}{{ c.text }}{% endfor %}";
+    for (const std::string& source :
+         {of_each(loop), of_each("{% for c in m['content'] if c.type == 'text' %}{{ c.text }}{% endfor %}"),
+          of_each("{% set parts = m.content %}{% for c in parts %}{{ c.text }}{% endfor %}"),
+          of_each("{{ (m.content | selectattr('type', 'equalto', 'text') | first).text }}"),
+          of_each("{% for content in m.content or [] %}{% if content is string %}{{ content }}{% endif %}{% endfor %}"),
+          "{% set rest = messages[1:] %}{% for m in rest %}" + loop + "{% endfor %}",
+          std::string("{% for c in messages[0]['content'] %}{{ c.text }}{% endfor %}")})
+        EXPECT_TRUE(takes_parts(source)) << source;
+    for (const std::string& source :
+         {of_each("{{ m.content }}"),
+          of_each("{% if m.content is string %}{{ m.content }}{% else %}" + loop + "{% endif %}"),
+          of_each(loop + "{{ m.content if m['content'] is not string else m.content }}"), // looks for images first
+          of_each("{% for line in m.content.split('x') %}{{ line }}{% endfor %}"),
+          of_each("{% for call in m.tool_calls %}{{ call }}{% endfor %}"),
+          "{% macro shown(content) %}{% if content is string %}{{ content }}{% endif %}{% endmacro %}" + of_each(loop),
+          std::string("{% for d in documents %}{% for c in d.content %}{{ c }}{% endfor %}{% endfor %}")})
+        EXPECT_FALSE(takes_parts(source)) << source;
+}
+
 TEST(ChatTemplates, TakeWhiteSpaceAwayAsTransformersDo) {
     check({{"{% if true %}\nx\n{% endif %}\ny", "x\ny"},                       // trim_blocks
            {"a\n   {% if true %}b{% endif %}", "a\nb"},                        // lstrip_blocks
@@ -314,6 +341,17 @@ TEST(ChatTemplates, EndWhereALimitIs) {
     EXPECT_THAT(
         rendered("{% for a in range(99999) %}{{ 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' * 100 }}{% endfor %}"),
         HasSubstr("longer than"));
+}
+
+TEST(ChatTemplates, EndWhereTheirOwnTextIsTooLong) {
+    const auto of_ten_bytes = [](const std::string& source) {
+        const auto text = ChatTemplate::parse(source, "t")->render(Json::object(), {.output_bytes = 10});
+        return text ? *text : text.error();
+    };
+    EXPECT_EQ(of_ten_bytes("0123456789"), "0123456789");
+    for (const char* source : {"0123456789a", "{% for i in range(4) %}abc{% endfor %}", "{{ 'abcdef' }}ghijk",
+                               "{% set x %}0123456789a{% endset %}", "{{ '0123456789a' }}"})
+        EXPECT_EQ(of_ten_bytes(source), "t:1: the text is longer than 10 bytes") << source;
 }
 
 // Each would take minutes to hours, were it not counted.

@@ -45,6 +45,23 @@ TEST(TemplateBuiltIns, GroupItemsByAnAttribute) {
            {"{{ [] | groupby }}", "fault: t:1: groupby lacks its argument 'attribute'"}});
 }
 
+TEST(TemplateBuiltIns, PrintAndCompareIntegersAboveThoseThatTheyComputeWith) {
+    const Json large = {{"v", UINT64_MAX}, {"w", uint64_t{1} << 63}, {"l", {{{"maximum", UINT64_MAX}}}}};
+    gives({{"{{ v }} {{ w }} {{ l }} {{ l | tojson }}",
+            "18446744073709551615 9223372036854775808 [{'maximum': 18446744073709551615}] "
+            "[{\"maximum\": 18446744073709551615}]"},
+           {"{{ v | string }} {{ v | int }} {{ v | abs }} {{ v | round }} {{ w | float }} {{ '%s' % v }} {{ w / 2 }}",
+            "18446744073709551615 18446744073709551615 18446744073709551615 18446744073709551615 "
+            "9.223372036854776e+18 18446744073709551615 4.611686018427388e+18"},
+           {"{{ v == v }} {{ v == w }} {{ v > w }} {{ w > 9223372036854775807 }} {{ w == 9223372036854775807 }} "
+            "{{ true < w }} {{ 1.5 < w }} {{ w == 9223372036854775808.0 }} {{ [v, 1, w] | sort }} {{ {v: 1}[v] }}",
+            "True False True True False True True True [1, 9223372036854775808, 18446744073709551615] 1"},
+           {"{{ v is integer }} {{ v is number }} {{ v is float }} {{ 'yes' if v }}", "True True False yes"},
+           {"{{ v + 1 }}", "fault: t:1: +: 18446744073709551615 is too large a number"},
+           {"{{ v | round(-1) }}", "fault: t:1: round: 18446744073709551615 is too large a number"}},
+          large);
+}
+
 TEST(TemplateBuiltIns, TruncateTexts) {
     const Json s = {{"s", "äöü bcd efg"}};
     gives({{"{{ s | truncate(9) }}|{{ s | truncate(9, leeway=0) }}|{{ s | truncate(9, true, leeway=0) }}",

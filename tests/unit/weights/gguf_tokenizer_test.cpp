@@ -179,6 +179,40 @@ TEST_F(GgufTokenizers, split_text_by_the_name_of_their_pre_tokenizer) {
     EXPECT_THAT(tokenizer_error(byte_level("gemma4")), HasSubstr("(or name a folder with tokenizer.json"));
 }
 
+// Converters write 0 where a model has no token for padding, which is "!" in most byte-level vocabularies.
+TEST_F(GgufTokenizers, keep_the_text_of_ordinary_tokens_that_an_id_names) {
+    GgufBytes bytes = byte_level("gpt-2");
+    bytes.key("tokenizer.ggml.padding_token_id", 0u).key("tokenizer.ggml.unknown_token_id", 1u);
+    write("m.gguf", bytes.with(""));
+    const auto made = load_gguf_tokenizer(folder / "m.gguf");
+    ASSERT_TRUE(made) << made.error();
+    const text::Tokenizer& t = **made;
+    EXPECT_THAT(t.encode("he!\"<|end|>"), ElementsAre(*t.id_of("he"), 0, 1, 261));
+    EXPECT_FALSE(t.is_special(0) || t.is_special(1));
+    EXPECT_TRUE(t.is_special(261));
+    EXPECT_EQ(t.decode(t.encode("he!\"")), "he!\"");
+}
+
+TEST_F(GgufTokenizers, begin_texts_with_an_ordinary_token_that_is_no_added_one) {
+    const auto token = [](const std::string& key) { return "tokenizer.ggml." + key; };
+    GgufBytes bytes;
+    bytes.key(token("model"), "llama").texts(token("tokens"), {"<unk>", "<", "s", ">", "<s>", "</s>", "\u2581"});
+    std::string scores, kinds;
+    for (const float score : {0.f, -1.f, -2.f, -3.f, -4.f, -5.f, -6.f}) scores += bytes_of(score);
+    for (const int32_t kind : {2, 1, 1, 1, 1, 3, 1}) kinds += bytes_of(kind);
+    bytes.array(token("scores"), GgufType::kF32, 7, scores).array(token("token_type"), GgufType::kI32, 7, kinds);
+    bytes.key(token("bos_token_id"), 4u).key(token("eos_token_id"), 5u).key(token("padding_token_id"), 2u);
+    bytes.key(token("add_space_prefix"), GgufType::kBool, std::string(1, '\0'));
+    write("m.gguf", bytes.with(""));
+    const auto made = load_gguf_tokenizer(folder / "m.gguf");
+    ASSERT_TRUE(made) << made.error();
+    const text::Tokenizer& t = **made;
+    EXPECT_EQ(t.eos(), 5);
+    EXPECT_THAT(t.encode("ss</s>"), ElementsAre(4, 2, 2, 5));
+    EXPECT_THAT(t.encode("<s>"), ElementsAre(4, 1, 2, 3)) << "no pair of pieces makes it";
+    EXPECT_TRUE(t.is_special(5) && !t.is_special(2) && !t.is_special(4));
+}
+
 TEST_F(GgufTokenizers, say_what_is_wrong_with_their_file) {
     const auto with = [](const std::string& model) { return GgufBytes().key("tokenizer.ggml.model", model); };
     const auto llama = [&] { return with("llama").texts("tokenizer.ggml.tokens", {"<unk>", "a"}); };

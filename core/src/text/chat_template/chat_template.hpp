@@ -23,6 +23,11 @@ class ChatTemplate {
     // name: of the file, for errors: "name:12: unknown statement 'foo'".
     static Result<ChatTemplate> parse(std::string_view source, std::string name);
 
+    // Whether it reads contents of messages as lists of parts, such as {"type": "text", "text": …}, and not as texts.
+    bool takes_parts() const;
+    // Whether it tests contents of messages for none, and so has a way of its own for those without one.
+    bool tests_content_for_none() const;
+
     // variables: an object: messages, add_generation_prompt, tools, bos_token, …
     // date: what strftime_now() gives for a format; empty: now, in local time as transformers gives it.
     Result<std::string> render(const nlohmann::ordered_json& variables, const ChatTemplateLimits& = {},

@@ -110,8 +110,7 @@ Evaluator::Flow Evaluator::run_statement(const Statement& s) {
     using Kind = Statement::Kind;
     switch (s.kind) {
         case Kind::kText:
-            *out_ += s.text;
-            budget_.bytes(s.text.size());
+            append(s.text);
             break;
         case Kind::kPrint:
             print(expressions_.evaluate(*s.value));
@@ -164,10 +163,14 @@ void Evaluator::print(const Value& v) {
     std::string made;
     const std::string* text = v.string();
     if (!text) made = text_of(v), text = &made;
-    budget_.bytes(text->size());
-    *out_ += *text;
-    if (out_->size() > max_output_)
+    append(*text);
+}
+
+void Evaluator::append(std::string_view text) {
+    budget_.bytes(text.size());
+    if (text.size() > max_output_ - out_->size()) // which is never the larger one
         refuse("the text is longer than " + std::to_string(max_output_) + " bytes");
+    *out_ += text;
 }
 
 void Evaluator::assign(const Target& target, const Value& value) {

@@ -3,6 +3,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "text/chat_template/builtins.hpp"
 #include "text/chat_template/expression_evaluator.hpp"
@@ -25,6 +26,7 @@ class Evaluator {
     Flow run_for(const Statement&);
     void run_call(const Statement&);
     void print(const Value&);
+    void append(std::string_view); // to what is printed
     void assign(const Target&, const Value&);
     struct Captured { // what a block prints, and how it ends
         std::string text{};

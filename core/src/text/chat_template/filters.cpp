@@ -104,6 +104,7 @@ Value otherwise(Budget&, const Value& v, const Read& a) {
 }
 
 Value to_int(Budget&, const Value& v, const Read& a) {
+    if (v.as<LargeInteger>()) return v;
     if (v.as<int64_t>() || v.as<bool>()) return whole_number(v, "int");
     std::optional<double> real;
     if (const double* d = v.as<double>()) real = *d;
@@ -257,6 +258,7 @@ Value absolute(Budget&, const Value& v, const Read&) {
     if (const int64_t* i = v.as<int64_t>(); i && *i != INT64_MIN) return *i < 0 ? -*i : *i;
     if (!v.is_number()) refuse("abs takes a number, got " + type_name(defined(v)));
     if (v.as<bool>()) return whole_number(v, "abs");
+    if (v.as<LargeInteger>()) return v;
     return std::abs(number_of(v));
 }
 
@@ -269,7 +271,9 @@ Value rounded(Budget&, const Value& v, const Read& a) {
     if (method == "floor") return std::floor(number_of(v) * scale) / scale;
     if (method != "common") refuse("round: the method is common, ceil or floor");
     if (!v.as<double>()) { // as round() of Python has it, a whole number remains one
-        if (precision >= 0) return whole_number(v, "round");
+        if (precision >= 0 && v.as<LargeInteger>()) return v;
+        const int64_t whole = whole_number(v, "round");
+        if (precision >= 0) return whole;
         return static_cast<int64_t>(std::nearbyint(number_of(v) * scale) / scale);
     }
     if (precision < 0) return std::nearbyint(number_of(v) * scale) / scale;

@@ -418,6 +418,7 @@ int64_t length_of(Budget& budget, const Value& v) {
 int64_t whole_number(const Value& v, std::string_view what) {
     if (const int64_t* i = v.as<int64_t>()) return *i;
     if (const bool* b = v.as<bool>()) return *b;
+    if (v.as<LargeInteger>()) refuse(std::string(what) + ": " + text_of(v) + " is too large a number");
     refuse(std::string(what) + " is a whole number, got " + type_name(defined(v)));
 }
 

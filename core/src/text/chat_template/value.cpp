@@ -73,7 +73,7 @@ Value from_json(const nlohmann::ordered_json& json) {
         case Type::boolean: return json.get<bool>();
         case Type::number_integer: return json.get<int64_t>();
         case Type::number_unsigned:
-            if (const auto n = json.get<uint64_t>(); n > INT64_MAX) return static_cast<double>(n);
+            if (const auto n = json.get<uint64_t>(); n > INT64_MAX) return LargeInteger{n};
             return json.get<int64_t>();
         case Type::number_float: return json.get<double>();
         case Type::string: return json.get<std::string>();
@@ -106,7 +106,7 @@ std::string type_name(const Value& v) {
     if (v.is_none()) return "NoneType";
     if (v.is_undefined()) return "Undefined";
     if (v.as<bool>()) return "bool";
-    if (v.as<int64_t>()) return "int";
+    if (v.as<int64_t>() || v.as<LargeInteger>()) return "int";
     if (v.as<double>()) return "float";
     if (v.string()) return "str";
     if (v.list()) return v.list()->tuple ? "tuple" : "list";
@@ -118,6 +118,7 @@ std::string type_name(const Value& v) {
 double number_of(const Value& v) {
     if (const bool* b = v.as<bool>()) return *b ? 1 : 0;
     if (const int64_t* i = v.as<int64_t>()) return static_cast<double>(*i);
+    if (const LargeInteger* i = v.as<LargeInteger>()) return static_cast<double>(i->value);
     return *v.as<double>();
 }
 
@@ -157,6 +158,13 @@ struct Members {
     std::vector<const std::pair<Value, Value>*> others;
 };
 
+// Of numbers that are no floats, one of them large.
+int order_of_large(const Value& a, const Value& b) {
+    const LargeInteger *const x = a.as<LargeInteger>(), *const y = b.as<LargeInteger>();
+    if (!x || !y) return x ? 1 : -1;
+    return x->value < y->value ? -1 : x->value > y->value;
+}
+
 bool equal_dicts(const DictData& a, const DictData& b) {
     constexpr size_t kFew = 8;
     if (a.items.size() != b.items.size()) return false;
@@ -173,6 +181,8 @@ bool equal_dicts(const DictData& a, const DictData& b) {
 bool equal(const Value& a, const Value& b) {
     if (a.is_number() && b.is_number()) {
         if (a.as<double>() || b.as<double>()) return number_of(a) == number_of(b);
+        if (a.as<LargeInteger>() || b.as<LargeInteger>())
+            return a.as<LargeInteger>() && b.as<LargeInteger>() && order_of_large(a, b) == 0;
         const auto whole = [](const Value& v) { return v.as<bool>() ? int64_t(*v.as<bool>()) : *v.as<int64_t>(); };
         return whole(a) == whole(b);
     }
@@ -193,6 +203,8 @@ int compare(const Value& a, const Value& b) {
             const int64_t x = *a.as<int64_t>(), y = *b.as<int64_t>();
             return x < y ? -1 : x > y;
         }
+        const bool large = a.as<LargeInteger>() || b.as<LargeInteger>();
+        if (large && !a.as<double>() && !b.as<double>()) return order_of_large(a, b);
         return number_of(a) < number_of(b) ? -1 : number_of(a) > number_of(b);
     }
     if (a.string() && b.string()) return a.string()->compare(*b.string());

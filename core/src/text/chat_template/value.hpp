@@ -1,6 +1,7 @@
 // Values of a chat template, as Python would have them: plain data shared by reference, and what can be called. Used by
 // the evaluation of templates, on one thread.
 #pragma once
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -56,6 +57,11 @@ struct Undefined {
 };
 struct None {};
 
+// An integer of a request above 2^63 - 1: printed, converted and compared; arithmetic refuses it.
+struct LargeInteger {
+    uint64_t value;
+};
+
 // What a value's pointer of this kind points to; null: it holds something else.
 template <class Pointer, class... Kinds>
 auto held(const std::variant<Kinds...>& data) {
@@ -71,11 +77,13 @@ class Value {
     Value() : data_(None{}) {}
     Value(bool b) : data_(b) {}
     Value(int64_t i) : data_(i) {}
+    Value(LargeInteger i) : data_(i) {}
     Value(double d) : data_(d) {}
     Value(std::string s) : data_(std::make_shared<const std::string>(std::move(s))) {}
     Value(const char* s) : Value(std::string(s)) {}
-    Value(Namespace* n) : data_(n) {}
-    Value(Loop* l) : data_(l) {}
+    template <class T>
+        requires std::same_as<T, Namespace> || std::same_as<T, Loop>
+    Value(T* of_the_render) : data_(of_the_render) {}
     Value(Callable c) : data_(std::make_shared<const Callable>(std::move(c))) {}
     static Value undefined(std::string why);
     static Value list(Values items);
@@ -87,7 +95,7 @@ class Value {
     const T* as() const { return std::get_if<T>(&data_); }
     bool is_undefined() const { return as<Undefined>(); }
     bool is_none() const { return as<None>(); }
-    bool is_number() const { return as<bool>() || as<int64_t>() || as<double>(); }
+    bool is_number() const { return as<bool>() || as<int64_t>() || as<LargeInteger>() || as<double>(); }
     // Null: it is something else.
     const std::string* string() const { return held<std::shared_ptr<const std::string>>(data_); }
     const ListData* list() const { return held<ListRef>(data_); }
@@ -97,8 +105,8 @@ class Value {
     Loop* loop() const { return held<Loop*>(data_); }
 
   private:
-    using Data = std::variant<None, Undefined, bool, int64_t, double, std::shared_ptr<const std::string>, ListRef,
-                              DictRef, Namespace*, Loop*, std::shared_ptr<const Callable>>;
+    using Data = std::variant<None, Undefined, bool, int64_t, LargeInteger, double, std::shared_ptr<const std::string>,
+                              ListRef, DictRef, Namespace*, Loop*, std::shared_ptr<const Callable>>;
     Data data_;
 };
 

@@ -60,6 +60,7 @@ void append_repr(std::string& out, const Value& v) {
     else if (v.is_undefined()) out += "Undefined";
     else if (const bool* b = v.as<bool>()) out += *b ? "True" : "False";
     else if (const int64_t* i = v.as<int64_t>()) out += std::to_string(*i);
+    else if (const auto* large = v.as<LargeInteger>()) out += std::to_string(large->value);
     else if (const double* d = v.as<double>()) out += python_float(*d);
     else if (v.string()) append_quoted(out, *v.string());
     else if (v.list()) append_list(out, *v.list());
@@ -113,6 +114,7 @@ struct JsonText {
         if (v.is_none()) out += "null";
         else if (const bool* b = v.as<bool>()) out += *b ? "true" : "false";
         else if (const int64_t* i = v.as<int64_t>()) out += std::to_string(*i);
+        else if (const auto* large = v.as<LargeInteger>()) out += std::to_string(large->value);
         else if (const double* d = v.as<double>())
             out += std::isnan(*d) ? "NaN" : std::isinf(*d) ? (*d > 0 ? "Infinity" : "-Infinity") : python_float(*d);
         else if (v.string()) add_string(*v.string());

@@ -1,0 +1,47 @@
+#include "text/chat_template/none_content.hpp"
+
+#include <algorithm>
+
+namespace patchbay::text::chat {
+namespace {
+
+using Kind = Expression::Kind;
+
+bool is_none(const Expression& e) { return e.kind == Kind::kLiteral && e.value.is_none(); }
+
+bool is_content(const Expression& e) { // x.content or x['content']
+    if (e.kind == Kind::kAttribute) return e.name == "content";
+    if (e.kind != Kind::kSubscript || e.items[1]->kind != Kind::kLiteral) return false;
+    const std::string* const key = e.items[1]->value.string();
+    return key && *key == "content";
+}
+
+bool tests(const Expression& e) {
+    if (e.kind == Kind::kTest) return e.name == "none" && is_content(*e.items[0]);
+    if (e.kind != Kind::kCompare) return false;
+    for (size_t i = 0; i < e.ops.size(); ++i) {
+        const Expression &left = *e.items[i], &right = *e.items[i + 1];
+        const bool compares = e.ops[i] == "==" || e.ops[i] == "!=";
+        if (compares && ((is_content(left) && is_none(right)) || (is_none(left) && is_content(right)))) return true;
+    }
+    return false;
+}
+
+bool tests_somewhere(const ExpressionPtr& e) {
+    if (!e) return false;
+    return tests(*e) || std::ranges::any_of(e->items, tests_somewhere) ||
+           std::ranges::any_of(e->named, [](const auto& argument) { return tests_somewhere(argument.second); });
+}
+
+}  // namespace
+
+bool tests_content_for_none(const Block& block) {
+    return std::ranges::any_of(block, [](const auto& s) {
+        return tests_somewhere(s->value) || tests_somewhere(s->condition) ||
+               std::ranges::any_of(s->parameters,
+                                   [](const Parameter& p) { return tests_somewhere(p.default_value); }) ||
+               tests_content_for_none(s->body) || tests_content_for_none(s->otherwise);
+    });
+}
+
+}  // namespace patchbay::text::chat
