@@ -303,7 +303,7 @@ void add_admin_commands(Commands& commands) {
     CLI::App* app = add_command(commands, o, "swap", "Put another plugin into a slot of a running engine", swap,
                                 check_swap);
     app->add_option("KIND", o->kind, engine::one_of(engine::swap_slots()))->required();
-    app->add_option("PLUGIN", o->plugin, "the word in the YAML; of the model: the folder or file of its weights")
+    app->add_option("PLUGIN", o->plugin, "plugin name as in the YAML; for a model: the folder or file of its weights")
         ->required();
     app->add_option("SETTING", o->settings,
                     "KEY=VALUE of the plugin's parameters; then KIND PLUGIN SETTING… of further slots, which succeed "

@@ -130,7 +130,7 @@ void add_bench_command(Commands& commands) {
         "  patchbay bench grammar\n"
         "  patchbay bench scheduler --running 256 --waiting 0,10000\n"
         "  patchbay bench model --model configs/models/llama-3.2-1b.yaml --batch 1,16 --prompt 512");
-    CLI::App* machine = bench->add_subcommand("machine", "What the device does at best: memory, multiplications");
+    CLI::App* machine = bench->add_subcommand("machine", "Peak memory bandwidth and matmul throughput of the device");
     machine->footer("Example:\n  patchbay bench machine --json");
     add(commands, machine, std::make_shared<BenchOptions>(), bench_machine);
 

@@ -63,7 +63,8 @@ Result<> run(const SpecOptions& o) {
 }  // namespace
 
 void add_spec_bench(Commands& commands, CLI::App* bench) {
-    CLI::App* app = bench->add_subcommand("spec", "What a proposer is worth: with it and without, in one run");
+    CLI::App* app = bench->add_subcommand(
+        "spec", "Speed-up of speculative decoding: the same requests with and without the proposer");
     app->footer(
         "Examples:\n"
         "  patchbay bench spec --model models/demo-target --proposer ngram --num-speculative-tokens 4 --copies 3\n"
