@@ -38,7 +38,7 @@ Result<Json> ask(const AdminOptions& o, const char* method, const char* path, co
     PB_TRY(const serve::AdminAddress address, running_engine(o.engine));
     PB_TRY(const serve::HttpResponse answer, serve::ask_admin(address, method, path, body));
     auto json = serve::parse_body(answer.body);
-    if (!json) return prefixed(address.text() + " is no admin address of an engine", json.failure());
+    if (!json) return prefixed(address.text() + " is not an admin address of an engine", json.failure());
     if (const auto error = json->find("error"); error != json->end() && error->is_object())
         return fail(status_code_of(text_of(error->value("code", Json()))),
                     address.text() + ": " + error->value("message", "HTTP " + std::to_string(answer.status)));

@@ -64,7 +64,7 @@ Result<> list(const RunsOptions& o) {
     if (!fs::exists(o.folder, error))
         return not_found("there is no folder " + o.folder + ": `patchbay run FILE` makes results; those of another "
                          "folder are listed by `patchbay runs list FOLDER`");
-    if (!fs::is_directory(o.folder, error)) return invalid(o.folder + " is no folder");
+    if (!fs::is_directory(o.folder, error)) return invalid(o.folder + " is not a folder");
     std::vector<fs::path> found;
     if (fs::exists(database_of(o.folder), error)) found.push_back(o.folder);
     else
@@ -236,7 +236,7 @@ Result<> remove(const RunsOptions& o) {
         const fs::path folder = given;
         std::error_code error;
         if (!fs::exists(folder / experiment::kResultsFile, error))
-            return invalid(given + " is no folder of results: it has no results.sqlite");
+            return invalid(given + " is not a results folder: it has no results.sqlite");
         PB_TRY(const auto lock, experiment::ResultsLock::take(folder)); // refused while an experiment runs
         for (const char* name : {experiment::kResultsFile, "results.sqlite-wal", "results.sqlite-shm", "report.html"}) {
             fs::remove(folder / name, error);

@@ -105,7 +105,7 @@ void add_scenario_command(Commands& commands) {
         "Examples:\n"
         "  patchbay scenario run tests/scenarios/*.yaml\n"
         "  patchbay scenario run --policy mine --plugin-dir build tests/scenarios/preemption*.yaml\n"
-        "Exit codes: 0 all as expected, 1 a difference, 2 a file that is no scenario, or bad usage.");
+        "Exit codes: 0 all as expected, 1 a difference, 2 a file that is not a scenario, or bad usage.");
     run_app->callback([&commands, o] { commands.chosen = [o] { return run(*o); }; });
 
     CLI::App* schema = app->add_subcommand("schema", "Print the JSON Schema of scenario files, for editors");

@@ -66,7 +66,7 @@ void add_top_command(Commands& commands) {
     app->add_flag("--once", o->once, "print one snapshot as text, after one interval, and end");
     app->footer(
         "Keys: 1 overview, 2 plugins, Tab the other page, s swap, e set, arrows scroll, q quit.\n"
-        "Where standard output is no terminal, it prints text once an interval.\n"
+        "Where standard output is not a terminal, it prints text once an interval.\n"
         "Examples:\n"
         "  patchbay top\n"
         "  patchbay top --admin ./admin.sock --interval 0.5\n"

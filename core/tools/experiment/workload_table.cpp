@@ -111,7 +111,7 @@ std::optional<Prompts> read_prompts(const Node& given, Faults& faults) {
     path_key(jsonl, &JsonlPrompts::path, "file with a JSON object a line");
     jsonl.key("field", &JsonlPrompts::field, "dotted path to the text, such as turns.0")
         .word("order", &JsonlPrompts::order, {{"shuffled", Order::kShuffled}, {"file", Order::kFile}},
-              "drawn anew each repeat, or as in the file");
+              "drawn again for each repeat, or as in the file");
     Table<TextPrompts> text;
     path_key(text, &TextPrompts::path, "text that prompts are cut from, at random places");
     length_key(text, "tokens", &TextPrompts::tokens, "length of a prompt");
