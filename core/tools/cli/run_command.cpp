@@ -92,7 +92,7 @@ Result<config::ParallelSettings> parallel_of_all(const RunOptions& o) {
 // Of a variant without one the experiment says nothing.
 Result<> check_valid(const experiment::Outcome& outcome) {
     if (outcome.without_valid_run.empty()) return {};
-    return fail("no run is valid of " + joined(outcome.without_valid_run) + ": the notes above say why");
+    return fail("no valid run of " + joined(outcome.without_valid_run) + ": see the notes above");
 }
 
 fs::path folder_of(const RunOptions& o, const experiment::ExperimentSpec& spec) {

@@ -213,7 +213,7 @@ Result<> export_table(const RunsOptions& o) {
     const fs::path database = database_of(o.a);
     if (is_database(o.out)) return invalid(o.out + " is an SQLite database, which --out does not replace");
     if (o.format == "parquet") {
-        if (o.out.empty()) return invalid("Parquet is no text; name a file with --out");
+        if (o.out.empty()) return invalid("Parquet is a binary format: give a file with --out");
         return run_report_script("parquet.py", {database.string(), o.table, "--out", o.out});
     }
     if (o.out.empty()) return experiment::export_csv(database, o.table, std::cout);

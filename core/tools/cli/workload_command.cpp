@@ -63,14 +63,14 @@ void print_head(const TraceDescription& d) {
     if (d.sessions > 0)
         rows.push_back({"sessions", whole(static_cast<double>(d.sessions)) + ", of " +
                                         shown(static_cast<double>(d.turns) / static_cast<double>(d.sessions)) +
-                                        " requests in the mean"});
+                                        " requests on average"});
     if (d.rates.empty()) {
         rows.push_back({"times", "none"});
     } else {
         rows.push_back({"duration", shown(d.seconds) + " s"});
-        rows.push_back({"rate", shown(d.mean_rate) + " req/s in the mean, " +
+        rows.push_back({"rate", shown(d.mean_rate) + " req/s on average, " +
                                     shown(*std::min_element(d.rates.begin(), d.rates.end())) + " to " +
-                                    shown(*std::max_element(d.rates.begin(), d.rates.end())) + " in parts of " +
+                                    shown(*std::max_element(d.rates.begin(), d.rates.end())) + " over intervals of " +
                                     shown(d.seconds / static_cast<double>(d.rates.size())) + " s"});
         rows.push_back({"burstiness", shown(d.gap_cv) + " (deviation of the gaps over their mean; Poisson: 1)"});
     }
