@@ -183,7 +183,7 @@ Table<WorkloadSpec> workload_table() {
         .section("deadline", &W::deadline, deadline_table(), "by when a request is to have ended");
     t.section("sampling", &W::sampling, sampling_table(), "how tokens are sampled; each request has a seed of its own");
     read_key(t, {.name = "at",
-                 .description = "{request: N, swap: {…}}, or a list of such: swaps in mid-run, in every variant",
+                 .description = "{request: N, swap: {…}}, or a list of such: swaps during a run, in every variant",
                  .json_schema = R"({"type": ["array", "object"]})"},
              [](const Node& given, W& out, Faults& faults) { out.at = read_timed_swaps(given, faults); });
     return t;
