@@ -161,8 +161,8 @@ Table<EngineSettings> engine_table() {
               "which steps replay a captured graph, if device and attention support it; FULL_DECODE_ONLY: steps in "
               "which each sequence has one token")
         .values("cudagraph_capture_sizes", &E::cudagraph_capture_sizes, {1, kTokens, "tokens"},
-                "sizes in tokens that steps are padded to for a graph; empty: 1, 2, 4, 8, 16, … 256, 272, … 512, limited "
-                "to what a step can contain")
+                "sizes in tokens that steps are padded to for a graph; empty: 1, 2, 4, 8, 16, … 256, 272, … 512, "
+                "limited to what a step can contain")
         .word("cudagraph_capture", &E::cudagraph_capture,
               {{"eager", GraphCapture::kEager}, {"lazy", GraphCapture::kLazy}},
               "eager: capture all sizes at load; lazy: capture a size when a step first needs it")
