@@ -98,7 +98,7 @@ void add_grammar(Commands& commands, CLI::App* bench) {
     app->add_option("--tokenizer", o->tokenizer,
                     "folder or file of a tokenizer (default: a synthetic vocabulary)");
     add_number(*app, "--vocab-size", o->vocab_size, "tokens of the synthetic vocabulary", 1000, 1'000'000);
-    add_number(*app, "--repeats", o->repeats, "times that each is compiled; medians count", 1, 1000);
+    add_number(*app, "--repeats", o->repeats, "compilations of each; medians are reported", 1, 1000);
     app->add_flag("--json", o->json, "print JSON");
     set_action(commands, app, o, {bench_grammar, print_error});
 }
@@ -153,7 +153,7 @@ void add_bench_command(Commands& commands) {
     add_number(*model, "--batch", o->batches, "requests decoded at once, a list", 1, 4096);
     add_number(*model, "--prompt", o->prompts, "tokens of a prompt, a list", 1, 1u << 20);
     add_number(*model, "--output", o->output, "tokens of an output", 1, 1u << 20);
-    add_number(*model, "--repeats", o->repeats, "times that each is measured; medians count", 1, 1000);
+    add_number(*model, "--repeats", o->repeats, "measurements of each; medians are reported", 1, 1000);
     add(commands, model, o, bench_model);
 }
 

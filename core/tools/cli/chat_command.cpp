@@ -218,7 +218,7 @@ void add_chat_command(Commands& commands) {
     app->add_option("--system", o->system, "the system message");
     app->add_option("--chat-template", o->chat_template_file, "file with a Jinja template (default: the model's)")
         ->check(CLI::ExistingFile);
-    add_number(*app, "--max-tokens", o->max_tokens, "tokens of an answer at most", 1);
+    add_number(*app, "--max-tokens", o->max_tokens, "maximum number of tokens in an answer", 1);
     add_sampling_flags(*app, std::shared_ptr<SamplingFlags>(o, &o->flags));
     set_action(commands, app, o,
                {.run = [](const ChatOptions& given) { return in_one_line(chat(given)); },

@@ -73,7 +73,7 @@ void add_scenario_command(Commands& commands) {
 
     CLI::App* run_app = app->add_subcommand("run", "Play scenario files; print the first difference of each");
     run_app->add_option("FILE", o->files, "scenario files")->required();
-    run_app->add_option("--policy", o->policy, "a scheduler plugin in place of each file's `policy`");
+    run_app->add_option("--policy", o->policy, "scheduler plugin to use instead of each file's `policy`");
     add_plugin_dirs(*run_app, o->plugin_dirs);
     run_app->footer(
         "A scenario is a list of steps: requests that are added, what the model is to have sampled, and what must be\n"

@@ -225,7 +225,7 @@ void add_serve_command(Commands& commands) {
            "are not (default: auto)")
         ->check(CLI::IsMember({"auto", "none"}));
     app->add_flag("--supervise", o->supervise,
-                  "start the server again after a plugin has ended its process, with the one that was in its slot "
+                  "restart the server after a plugin has ended its process, with the plugin that was in the slot "
                   "before");
     add_step_file_flags(*app, std::shared_ptr<engine::StepFilePaths>(o, &o->files));
     app->add_option_function<std::vector<std::string>>(

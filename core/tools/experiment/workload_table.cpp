@@ -87,7 +87,7 @@ Table<TraceOptions> trace_table() {
         .key("from_s", &O::from_s, Bounds{0, 1e9, "s"}, "rows before this time of the file are left out")
         .key("until_s", &O::until_s, Bounds{0, 1e9, "s"}, "rows from this time of the file on are left out; 0: none")
         .key("block_tokens", &O::block_tokens, Bounds{1, 1 << 20, "tokens"}, "of a block of a Mooncake trace")
-        .key("length_scale", &O::length_scale, Bounds{1e-6, 1e3, ""}, "lengths are multiplied by it");
+        .key("length_scale", &O::length_scale, Bounds{1e-6, 1e3, ""}, "factor that all lengths are multiplied by");
     return t;
 }
 
