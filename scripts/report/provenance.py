@@ -38,7 +38,8 @@ def swaps_table(r: Results) -> str:
         return ""
     head = ["run", "variant", "swap", "outcome", "before step", "at", "pause"]
     short = len(rows) <= 10
-    return "<h3>Swaps in mid-run</h3>" + (table(head, rows) if short else folded(f"All {len(rows)} swaps", table(head, rows)))
+    shown = table(head, rows) if short else folded(f"All {len(rows)} swaps", table(head, rows))
+    return "<h3>Swaps during a run</h3>" + shown
 
 
 def configuration_section(r: Results, of: dict[int, str]) -> str:

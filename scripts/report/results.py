@@ -116,7 +116,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     try:
         version = db.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.DatabaseError as error:
-        raise BadDatabase(f"{path} is no results database: {error}") from error
+        raise BadDatabase(f"{path} is not a results database: {error}") from error
     if version not in SCHEMAS:
         raise BadDatabase(
             f"{path} has tables of version {version}, expected {SCHEMAS[0]} to {SCHEMAS[-1]}: another version of patchbay made it"

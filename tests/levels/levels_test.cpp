@@ -298,7 +298,7 @@ TEST(Power, OfTenRepeatsFindsFivePercentUnderTwoPercentOfNoise) {
     }
 }
 
-// What "would have been seen" promises: an effect of that size is found in 9 of 10.
+// What "smallest detectable difference" promises: an effect of that size is found in 9 of 10.
 TEST(Power, IsWhatTheSmallestDetectableDifferencePromises) {
     const Question q = question();
     const size_t metric = q.primary[1];

@@ -419,7 +419,7 @@ class Report(unittest.TestCase):
         text = self.folder / "text.sqlite"
         text.write_text("no database, but long enough to be looked at " * 20)
         for path, why in (
-            (text, "is no results database"),
+            (text, "is not a results database"),
             (self.folder / "nowhere", "is not there"),
             (self.changed("PRAGMA user_version = 99"), "version 99, expected 5 to 6"),
             (self.changed("DELETE FROM experiment"), "holds no experiment"),

@@ -135,7 +135,7 @@ TEST(SocketFiles, TakeNothingElsesPlace) {
     for (const fs::path& path : {file, link, folder.path()}) {
         const auto server = serve_on(path);
         ASSERT_FALSE(server) << path;
-        EXPECT_THAT(server.error(), HasSubstr("is no socket"));
+        EXPECT_THAT(server.error(), HasSubstr("is not a socket"));
     }
     EXPECT_EQ(fs::file_size(file), 8u);
     EXPECT_THAT(serve_on(folder.path() / "none" / "a.sock").error(), HasSubstr("No such file"));
@@ -190,7 +190,7 @@ TEST_F(DefaultAddress, LiesInAFolderOfTheUsersOwn) {
     EXPECT_THAT(live_admin_sockets().error(), HasSubstr("chmod 700"));
     fs::remove(admin_folder());
     fs::create_directory_symlink("/tmp", admin_folder());
-    EXPECT_THAT(default_admin_address().error(), HasSubstr("is no folder"));
+    EXPECT_THAT(default_admin_address().error(), HasSubstr("is not a folder"));
     unsetenv("XDG_RUNTIME_DIR");
     EXPECT_EQ(admin_folder(), "/tmp/patchbay-" + std::to_string(geteuid()));
 }

@@ -110,9 +110,9 @@ TEST(Embeddings, AreRefusedWithTheFieldAtFault) {
         EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(why));
     };
     refused(Json::object(), "input", "is missing");
-    refused({{"input", Json::array()}}, "input", "expected a text");
-    refused({{"input", 5}}, "input", "expected a text");
-    refused({{"input", {1, "a"}}}, "input", "neither a text nor");
+    refused({{"input", Json::array()}}, "input", "expected a string");
+    refused({{"input", 5}}, "input", "expected a string");
+    refused({{"input", {1, "a"}}}, "input", "neither a string nor");
     refused({{"input", {-1}}}, "input", "token -1");
     refused({{"input", std::vector<std::string>(2049, "a")}}, "input", "up to 2048");
     refused({{"input", "a"}, {"encoding_format", "int8"}}, "encoding_format", "expected float or base64");

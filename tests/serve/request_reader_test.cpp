@@ -118,7 +118,7 @@ TEST_F(RequestReaders, RejectWhatIsTooLongOrNoRequestAndDiscardTheRest) {
         unsigned status;
     } cases[] = {{"POST / HTTP/1.1\r\nContent-Length: 101\r\n\r\n", "the body has more than 100 bytes", 413},
                  {"GET / HTTP/1.1\r\nA: " + std::string(2000, 'x'), "the headers have more than 2000 bytes", 431},
-                 {"hello\r\n\r\n", "this is no HTTP request: ", 400}};
+                 {"hello\r\n\r\n", "this is not an HTTP request: ", 400}};
     for (const auto& c : cases) {
         RequestReader reader(100, 2000);
         put(reader, c.bytes);

@@ -157,7 +157,7 @@ void Node::set(std::string key, Node value) {
 std::string Node::describe() const {
     switch (kind) {
         case NodeKind::kNull: return "empty";
-        case NodeKind::kScalar: return (quoted ? "the text '" : "'") + printable(text) + "'";
+        case NodeKind::kScalar: return (quoted ? "the string '" : "'") + printable(text) + "'";
         case NodeKind::kList: return items.empty() ? "an empty list" : "a list";
         case NodeKind::kMap: break;
     }
@@ -207,7 +207,7 @@ Result<Node> expand_dotted(const Node& map, const DocumentLimits& limits) {
         else if (entry.key.starts_with('.') || entry.key.ends_with('.') || entry.key.find("..") != entry.key.npos ||
                  entry.key.empty())
             faults.add(entry.key_origin,
-                       "key '" + printable(entry.key) + "' is no dotted path such as engine.max_num_seqs");
+                       "key '" + printable(entry.key) + "' is not a dotted path such as engine.max_num_seqs");
         if (faults.any()) return faults.failure();
         Node nested = entry.value;
         std::string_view path = entry.key;

@@ -73,7 +73,8 @@ Table<ModelSettings> model_table() {
              "folder with a tokenizer, a file of one, or a GGUF file; empty: the model's; none: token ids only")
         .word("load_format", &ModelSettings::load_format, {{"auto", LoadFormat::kAuto}, {"dummy", LoadFormat::kDummy}},
               "auto: the folder's weights; dummy: random weights of the right shapes")
-        .word("dtype", &ModelSettings::dtype, dtypes, "type of the weights; auto: the checkpoint's, of f16 bfloat16")
+        .word("dtype", &ModelSettings::dtype, dtypes,
+              "type of the weights; auto: the checkpoint's, but bfloat16 for f16; f32, bf16: aliases")
         .word("quantization", &ModelSettings::quantization,
               {{"auto", Quantization::kAuto},
                {"none", Quantization::kNone},
@@ -113,7 +114,8 @@ Table<EngineSettings> engine_table() {
         .key("gpu_memory_utilization", &E::gpu_memory_utilization, {0, 1, ""},
              "instead of kv_cache_memory: this share of the device's memory, less weights and activations; 0: off")
         .word("kv_cache_dtype", &E::kv_cache_dtype, kv_dtype_words(),
-              "type of keys and values; auto: as the weights; fp8, int8: with one scale for each token and head");
+              "type of keys and values; auto: as the weights; fp8, int8: with one scale for each token and head; f32, "
+              "bf16, fp8_e4m3, fp8_per_token_head, int8_per_token_head: aliases");
     add_kv_dtype_layers(t);
     t.key("enable_prefix_caching", &E::enable_prefix_caching, "reuse the KV blocks of equal prefixes")
         .key("watermark", &E::watermark, {0, 0.5, ""}, "share of pages kept free when a request is admitted")
@@ -159,7 +161,8 @@ Table<EngineSettings> engine_table() {
               "which steps replay a captured graph, if device and attention support it; FULL_DECODE_ONLY: steps in "
               "which each sequence has one token")
         .values("cudagraph_capture_sizes", &E::cudagraph_capture_sizes, {1, kTokens, "tokens"},
-                "sizes in tokens that steps are padded to for a graph; empty: 1, 2, 4, 8, 16, … 256, 272, … 512")
+                "sizes in tokens that steps are padded to for a graph; empty: 1, 2, 4, 8, 16, … 256, 272, … 512, "
+                "limited to what a step can contain")
         .word("cudagraph_capture", &E::cudagraph_capture,
               {{"eager", GraphCapture::kEager}, {"lazy", GraphCapture::kLazy}},
               "eager: capture all sizes at load; lazy: capture a size when a step first needs it")
@@ -179,7 +182,7 @@ Table<SpeculationSettings> speculation_table() {
             {"synthetic", Verification::kSynthetic},
             {"standard", Verification::kRejection}},
            "match: accept drafts that equal the sampled token; rejection: rejection sampling by their probabilities; "
-           "synthetic: accept at given rates, so that texts mean nothing")
+           "standard: vLLM's name for rejection; synthetic: accept at given rates, so that texts mean nothing")
         .values("synthetic_acceptance_rates", &S::synthetic_acceptance_rates, {0, 1, ""},
                 "for synthetic: share of all drafts at position 1 that is accepted, at position 2, and so on")
         .key("max_paths", &S::max_paths, {1, 16, "paths"},
@@ -365,7 +368,7 @@ Table<EngineConfig> engine_config_table(const host::Registry& registry) {
     for (const SlotInfo& slot : slots()) add_slot(t, slot, registry);
     t.section("speculative", &EngineConfig::speculative, speculation_table(), "how drafts are verified");
     t.section("pooler_config", &EngineConfig::pooler_config, pooler_table(), "how embeddings are made");
-    t.section("swap", &EngineConfig::swap, swap_table(), "what a component goes through that takes a slot in mid-run");
+    t.section("swap", &EngineConfig::swap, swap_table(), "what happens when a component takes a slot during a run");
     add_allowed_plugins(t);
     return t;
 }

@@ -139,7 +139,7 @@ std::string expected_text(const KeyInfo& key) {
         case ValueType::kBool: return "true or false";
         case ValueType::kInt: return "a whole number";
         case ValueType::kFloat: return "a number";
-        case ValueType::kString: return "a text";
+        case ValueType::kString: return "a string";
         case ValueType::kBytes: return "a size such as 256MiB";
         case ValueType::kList: return "a list";
         case ValueType::kMap: return "a map of keys";

@@ -148,7 +148,7 @@ class Loader {
         if (root.kind == NodeKind::kNull) root = Node::map(root.origin);
         if (root.kind != NodeKind::kMap) {
             const bool quotes = quoting == Quoting::kContent || root.kind != NodeKind::kScalar;
-            return refuse_at(root.origin, ": the file is " + (quotes ? root.describe() : "a text") +
+            return refuse_at(root.origin, ": the file is " + (quotes ? root.describe() : "plain text") +
                                               ", expected a map of keys");
         }
         const Node* include = root.find("include");

@@ -1,5 +1,5 @@
-// The parts of a pipeline in groups, each built on those before it. Each part is alone in its own room; this is the
-// only place that knows them all.
+// The parts of a pipeline in groups, each built on those before it. Each part is independent; only this file includes
+// all of them.
 #pragma once
 #include <memory>
 #include <vector>

@@ -18,12 +18,12 @@ Result<ExprId> choice_of(Rules& rules, const std::vector<std::string>& texts) {
     size_t bytes = 0;
     std::vector<ExprId> parts;
     for (const std::string& text : texts) {
-        if (text.empty()) return invalid("choice: an empty text");
+        if (text.empty()) return invalid("choice: an empty string");
         bytes += text.size();
         parts.push_back(rules.bytes(text));
     }
     if (texts.size() > kMaxChoices || bytes > kMaxChoiceBytes)
-        return invalid("choice: " + std::to_string(texts.size()) + " texts of " + std::to_string(bytes) +
+        return invalid("choice: " + std::to_string(texts.size()) + " strings of " + std::to_string(bytes) +
                        " bytes, expected at most " + std::to_string(kMaxChoices) + " of " +
                        std::to_string(kMaxChoiceBytes));
     return rules.choice(std::move(parts));

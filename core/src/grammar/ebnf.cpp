@@ -212,7 +212,7 @@ class EbnfParser {
             case 'u':
             case 'U': {
                 const auto value = text_.hex(e == 'x' ? 2 : e == 'u' ? 4 : 8);
-                if (!value || !is_character(*value)) return refuse("an escape that is no character");
+                if (!value || !is_character(*value)) return refuse("an escape that is not a character");
                 return *value;
             }
             default: return refuse(unsupported("'\\" + utf8(e) + "' is not supported"));

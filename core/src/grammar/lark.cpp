@@ -98,7 +98,7 @@ class LarkParser {
         if (text_.peek() == '[') return text_.refuse(unsupported("attributes, '" + name + "[…]', are not supported"));
         if (text_.take(U'.')) { // a priority, which chooses between readings of the same text
             (void)text_.take(U'-');
-            if (!text_.number(1'000'000)) return text_.refuse("a priority that is no number");
+            if (!text_.number(1'000'000)) return text_.refuse("a priority that is not a number");
         }
         text_.skip_spaces();
         if (!text_.take(U':')) return text_.refuse("expected ':' after '" + name + "'");

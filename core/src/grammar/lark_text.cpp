@@ -57,7 +57,7 @@ Result<std::u32string> LarkText::quoted() {
         else if (e == '\\' || e == '"' || e == '/' || e == '\'') out += e;
         else if (e == 'x' || e == 'u' || e == 'U') {
             const auto value = hex(e == 'x' ? 2 : e == 'u' ? 4 : 8);
-            if (!value || !is_character(*value)) return refuse("an escape that is no character");
+            if (!value || !is_character(*value)) return refuse("an escape that is not a character");
             out += *value;
         } else {
             return refuse(unsupported("'\\" + utf8(e) + "' is not supported"));

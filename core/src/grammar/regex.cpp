@@ -229,7 +229,7 @@ class RegexParser {
                     value = text_.hex(c == 'x' ? 2 : 4);
                     if (c == 'u' && value) value = with_low_surrogate(*value);
                 }
-                if (!value || !is_character(*value)) return refuse("an escape that is no character");
+                if (!value || !is_character(*value)) return refuse("an escape that is not a character");
                 return one(*value);
             }
             default: break;

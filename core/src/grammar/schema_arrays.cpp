@@ -21,7 +21,7 @@ const char* listed(const Json& s) {
 
 Result<> check_list(const SchemaSource& s, const char* keyword) {
     if (s.schema->contains(keyword) && !(*s.schema)[keyword].is_array())
-        return invalid(s.path + "/" + keyword + ": is no list");
+        return invalid(s.path + "/" + keyword + ": is not an array");
     return {};
 }
 

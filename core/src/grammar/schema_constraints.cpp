@@ -38,7 +38,8 @@ Result<> narrow_values(const SchemaSource& s, Constraints& out, Work& work) {
         else if (given.is_array() && given.size() <= kMaxValues)
             for (const Json& v : given) values.push_back(&v);
         else
-            return invalid(s.path + "/enum: is no list, or one of more than " + std::to_string(kMaxValues) + " values");
+            return invalid(s.path + "/enum: is not an array, or has more than " + std::to_string(kMaxValues) +
+                           " values");
         PB_CHECK(work.spend(4 * values.size()));
         if (!out.values) {
             out.values = std::move(values);
@@ -104,7 +105,7 @@ Result<Constraints> Constraints::of(const FlatSchema& flat, Work& work) {
         PB_CHECK(narrow(source, "minProperties", "maxProperties", out.members));
         for (const char* keyword : {"pattern", "format"}) {
             if (!s.contains(keyword)) continue;
-            if (!s[keyword].is_string()) return invalid(source.path + "/" + keyword + ": is no text");
+            if (!s[keyword].is_string()) return invalid(source.path + "/" + keyword + ": is not a string");
             std::string text = s[keyword].get<std::string>();
             const std::string path = source.path + "/" + keyword;
             const bool format = std::string_view(keyword) == "format";

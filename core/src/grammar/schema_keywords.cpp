@@ -99,7 +99,7 @@ Result<uint32_t> type_named(const Json& name, const std::string& path) {
         for (const auto& [known, bits] : kTypes)
             if (name.get_ref<const std::string&>() == known) return bits;
     return invalid(path + "/type: " + name.dump().substr(0, 40) +
-                   " is no type (array, boolean, integer, null, number, object, string)");
+                   " is not a type (array, boolean, integer, null, number, object, string)");
 }
 
 uint32_t type_of_value(const Json& v) {

@@ -79,7 +79,7 @@ class Joining {
         Described& own = described_.emplace_back();
         for (const char* keyword : {"properties", "patternProperties"}) {
             if (!s.contains(keyword)) continue;
-            if (!s[keyword].is_object()) return invalid(source.path + "/" + keyword + ": is no object");
+            if (!s[keyword].is_object()) return invalid(source.path + "/" + keyword + ": is not an object");
             PB_CHECK(work_.spend(s[keyword].size()));
             for (const auto& [key, value] : s[keyword].get_ref<const Json::object_t&>()) {
                 describes_ = describes_ || value != false;
@@ -110,10 +110,10 @@ class Joining {
     Result<> read_required(const SchemaSource& source) {
         const Json& s = *source.schema;
         if (!s.contains("required")) return {};
-        if (!s["required"].is_array()) return invalid(source.path + "/required: is no list");
+        if (!s["required"].is_array()) return invalid(source.path + "/required: is not an array");
         PB_CHECK(work_.spend(s["required"].size()));
         for (const Json& each : s["required"]) {
-            if (!each.is_string()) return invalid(source.path + "/required: is no list of names");
+            if (!each.is_string()) return invalid(source.path + "/required: is not an array of names");
             name(each.get<std::string>());
             required_.insert(each.get<std::string>());
         }

@@ -77,7 +77,7 @@ Result<SchemaResolver::Target> SchemaResolver::look_up(const SchemaSource& sourc
     const auto refuse = [&](const std::string& why) {
         return invalid(source.path + "/" + keyword + ": " + ref.dump().substr(0, 80) + " " + why);
     };
-    if (!ref.is_string()) return refuse("is no text");
+    if (!ref.is_string()) return refuse("is not a string");
     const auto& text = ref.get_ref<const std::string&>();
     if (text != "#" && !text.starts_with("#/"))
         return unsupported(refuse("is not supported (only places in the schema itself)").text);

@@ -27,7 +27,7 @@ Result<> SchemaText::add(const SchemaSource& given, FlatSchema& out, int depth) 
         out.impossible = out.impossible || !s.get<bool>();
         return {};
     }
-    if (!s.is_object()) return invalid(source.path + ": is no schema: " + s.dump().substr(0, 40));
+    if (!s.is_object()) return invalid(source.path + ": is not a schema: " + s.dump().substr(0, 40));
     PB_CHECK(add_parts(source, out, depth));
     if (has_assertions(s.get_ref<const Json::object_t&>())) out.all.push_back(source);
     return {};
@@ -48,7 +48,8 @@ Result<> SchemaText::add_parts(const SchemaSource& source, FlatSchema& out, int 
         if (!s.contains(keyword)) continue;
         const Json& parts = s[keyword];
         const std::string name = keyword;
-        if (!parts.is_array() || parts.empty()) return invalid(source.path + "/" + name + ": is no list of schemas");
+        if (!parts.is_array() || parts.empty())
+            return invalid(source.path + "/" + name + ": is not an array of schemas");
         if (parts.size() > 1000) return invalid(source.path + "/" + name + ": more than 1000 schemas");
         out.cost += parts.size();
         if (name == "oneOf") {
@@ -118,7 +119,7 @@ Result<> SchemaText::add_dependencies(const SchemaSource& source, FlatSchema& ou
     const Json& s = *source.schema;
     for (const char* keyword : {"dependencies", "dependentRequired", "dependentSchemas"}) {
         if (!fresh || !s.contains(keyword)) continue;
-        if (!s[keyword].is_object()) return invalid(source.path + "/" + keyword + ": is no object");
+        if (!s[keyword].is_object()) return invalid(source.path + "/" + keyword + ": is not an object");
         for (const auto& [name, needs] : s[keyword].get_ref<const Json::object_t&>()) {
             const SchemaSource part = source.at(keyword + ("/" + name), needs);
             Json required = Json::array({name});

@@ -58,14 +58,14 @@ class Translator {
 
     static Result<std::string> text(const Json& of, const char* key, const std::string& path) {
         if (!of.contains(key) || !of[key].is_string())
-            return refuse(path, std::string("expected a text '") + key + "'");
+            return refuse(path, std::string("expected a string '") + key + "'");
         return of[key].get<std::string>();
     }
 
     static Result<Texts> texts(const Json& of, const char* key, const std::string& path) {
         Texts out;
         const auto bad = [&] {
-            return refuse(path, std::string("expected a list of texts '") + key + "', none empty");
+            return refuse(path, std::string("expected a list of strings '") + key + "', none empty");
         };
         if (!of.contains(key) || !of[key].is_array() || of[key].empty() || of[key].size() > kMaxTriggers) return bad();
         for (const Json& one : of[key]) {

@@ -225,7 +225,7 @@ Result<> check_is_library(const fs::path& file) {
     if (!fs::is_regular_file(status)) return invalid("it is not a regular file");
     if (file.extension() == ".so") return {};
     const fs::path beside = fs::path(file).replace_extension(".so");
-    return invalid("it is no plugin, whose name ends in .so" +
+    return invalid("it is not a plugin, whose name ends in .so" +
                    (fs::is_regular_file(beside, error) ? " (did you mean " + beside.string() + "?)" : ""));
 }
 

@@ -11,7 +11,7 @@ namespace {
 Result<> check_row(const pb_runner_row& row, const RunnerRules& rules) {
     const std::string who = "row of sequence " + std::to_string(row.id);
     const auto max_drafts = rules.max_drafts(row.id);
-    if (!max_drafts) return invalid(who + ", which is no row of the propose() under way");
+    if (!max_drafts) return invalid(who + ", which is not a row of the propose() under way");
     if (row.draft_count >= *max_drafts)
         return invalid(who + " has " + std::to_string(row.draft_count) + " drafts already, expected less than its " +
                     "max_drafts of " + std::to_string(*max_drafts));

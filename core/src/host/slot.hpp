@@ -1,5 +1,5 @@
-// Where a component sits while the engine runs, and how another takes its place: who is in it, who is in line, and what
-// becomes of the one that is entering. Used by the engine for each kind that is swapped live; see docs/hot-swap.md.
+// Where a component sits while the engine runs, and how another takes its place: the current component, the queue of
+// swaps, and the candidate. Used by the engine for each kind that is swapped live; see docs/hot-swap.md.
 #pragma once
 #include <functional>
 #include <memory>

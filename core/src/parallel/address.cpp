@@ -69,7 +69,7 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
         out.port = parse_number<uint16_t>(std::string_view(text).substr(colon + 1)).value_or(0);
         if (out.host.starts_with('[') && out.host.ends_with(']')) out.host = out.host.substr(1, out.host.size() - 2);
     }
-    if (out.host.empty() || out.port == 0) return invalid("'" + text + "' is no HOST:PORT such as node1:29511");
+    if (out.host.empty() || out.port == 0) return invalid("'" + text + "' is not HOST:PORT such as node1:29511");
     return out;
 }
 

@@ -81,7 +81,7 @@ Result<> Connection::take_messages(std::vector<Message>& arrived) {
     while (in_.size() - at >= sizeof(Header)) {
         Header header;
         std::memcpy(&header, in_.data() + at, sizeof header);
-        if (header.magic != kMagic) return invalid("sent something that is no message");
+        if (header.magic != kMagic) return invalid("sent something that is not a message");
         if (header.protocol != kProtocol)
             return invalid("speaks protocol " + std::to_string(header.protocol) + ", expected " +
                            std::to_string(kProtocol) + " (is it of another version?)");

@@ -94,8 +94,8 @@ Result<> ModelRunner::Builder::open() {
     out_->model_swap_ = std::make_unique<ModelSwap>(
         ModelSwap::Parts{device, model, out_->weights_, out_->kv_, out_->passes_.graphs()}, reader, drafts_with_head);
     if (model.is_head())
-        return unsupported(model.label() + " is a head of another model and says nothing by itself "
-                           "(name that one, and this in proposer:)");
+        return unsupported(model.label() + " is a draft head and cannot generate text by itself "
+                           "(name its target model, and this one in proposer:)");
     if (settings_.ranks && (!device.ops.all_reduce || !device.ops.all_gather))
         return unsupported("device '" + device.name + "' connected the ranks, but has no all_reduce or no all_gather");
     return device.check_needs(model.component());
@@ -149,8 +149,8 @@ Result<> ModelRunner::Builder::check_head(const DraftModel& head) const {
                       target = out_->model_.label();
     const pb_model_facts& facts = out_->model_.facts();
     if (!(facts.flags & PB_MODEL_GIVES_HIDDEN))
-        return unsupported(name + " goes on from hidden states, which " + target +
-                           " does not give (a draft model beside it can be had)");
+        return unsupported(name + " reads hidden states, which " + target +
+                           " does not give (use a separate draft model)");
     if (head.facts.hidden_size != facts.hidden_size)
         return invalid(name + " is of a model with hidden_size " + std::to_string(head.facts.hidden_size) + ", and " +
                        target + " has " + std::to_string(facts.hidden_size) +

@@ -53,7 +53,7 @@ Result<std::optional<uint32_t>> kv_owner(std::span<const pb_kv_spec> layers, siz
     const auto refuse = [&](const std::string& why) {
         return fail("shares the KV of layer " + std::to_string(owner) + ", which " + why);
     };
-    if (owner >= layer) return refuse("is no earlier one");
+    if (owner >= layer) return refuse("is not an earlier one");
     const pb_kv_spec& its = layers[owner];
     if (its.kv_source_layer != 0) return refuse("keeps none");
     if (kv.kind == PB_KV_RECURRENT || its.kind == PB_KV_RECURRENT) return refuse("is not for states");

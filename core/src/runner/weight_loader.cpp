@@ -81,7 +81,7 @@ Result<std::optional<pb_weight*>> WeightLoader::existing(uint32_t index, const p
     }
     if (spec.of_target == PB_TARGET_NONE) return std::optional<pb_weight*>();
     if (spec.of_target < 0 || static_cast<size_t>(spec.of_target) >= TargetWeights{}.size() || !of_target_)
-        return fail("weight " + std::to_string(index) + " is the target's, of a model that is no head");
+        return fail("weight " + std::to_string(index) + " is the target's, of a model that is not a head");
     return std::optional((*of_target_)[static_cast<size_t>(spec.of_target)]);
 }
 

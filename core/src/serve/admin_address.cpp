@@ -42,7 +42,7 @@ Result<std::string> read_token(const fs::path& file) {
 std::string fault_of(const fs::path& folder) {
     struct stat info {};
     if (lstat(folder.c_str(), &info) != 0) return std::strerror(errno);
-    if (!S_ISDIR(info.st_mode)) return "it is no folder";
+    if (!S_ISDIR(info.st_mode)) return "it is not a folder";
     if (info.st_uid != geteuid()) return "it belongs to another user";
     if (info.st_mode & 077) return "others can use it (chmod 700 " + folder.string() + ")";
     return "";

@@ -50,7 +50,7 @@ struct HttpServer::Core {
         const int fd = set->options.listener;
         boost::system::error_code error;
         if (getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0)
-            return invalid("the listener is no socket: " + std::string(std::strerror(errno)));
+            return invalid("the listener is not a socket: " + std::string(std::strerror(errno)));
         acceptor.assign(Connection::Protocol(bound.ss_family, IPPROTO_TCP), fd, error);
         if (error) return cannot_listen("the given socket", error);
         note_port();

@@ -63,7 +63,7 @@ class PromptReader {
         if (!prompt) fields_.refuse(name_, "is missing");
         else if (prompt->is_string() || is_ids(*prompt)) add(*prompt);
         else if (!prompt->is_array() || prompt->empty() || prompt->size() > max_prompts)
-            fields_.refuse(name_, "expected a text, a list of token ids, or a list of up to " +
+            fields_.refuse(name_, "expected a string, a list of token ids, or a list of up to " +
                                       std::to_string(max_prompts) + " of these");
         else
             for (const Json& one : *prompt)
@@ -95,7 +95,7 @@ class PromptReader {
             if (out_.echo && model_.tokenizer)
                 prompt.text = model_.tokenizer->decode(prompt.tokens, text::SpecialTokens::kKept);
         } else {
-            return fields_.refuse(name_, "got an element that is neither a text nor a list of token ids");
+            return fields_.refuse(name_, "got an element that is neither a string nor a list of token ids");
         }
         out_.prompts.push_back(std::move(prompt));
     }

@@ -102,7 +102,7 @@ RequestReader::Outcome RequestReader::parse() {
         } else if (error == http::error::header_limit) {
             reject(431, "the headers have more than " + std::to_string(max_header_bytes_) + " bytes");
         } else if (error && !needs_more) {
-            reject(400, "this is no HTTP request: " + printable(error.message()));
+            reject(400, "this is not an HTTP request: " + printable(error.message()));
         } else if (parser_->is_done()) {
             out.request = parsed_request(parser_->release());
             parser_.reset();

@@ -19,7 +19,7 @@ void read_biases(Fields& f, const char* name, std::map<TokenId, float>& out) {
     for (const auto& [key, value] : biases->items()) {
         const auto token = parse_number<TokenId>(key);
         if (!token) return f.refuse(name, "got the key '" + printable(key, 40) + "', expected a token id");
-        if (!value.is_number()) return f.refuse(name, "the bias of token " + key + " is no number");
+        if (!value.is_number()) return f.refuse(name, "the bias of token " + key + " is not a number");
         out[*token] = value.get<float>();
     }
 }
@@ -35,7 +35,7 @@ void read_structure(Fields& f, const std::string& prefix, StructuredOutputs& out
     f.read(prefix + "regex", out.regex);
     f.read(prefix + "choice", out.choice);
     if (f.has(prefix + "choice") && out.choice.empty())
-        f.refuse(prefix + "choice", "got an empty list, expected at least one text");
+        f.refuse(prefix + "choice", "got an empty list, expected at least one string");
     f.read(prefix + "grammar", out.grammar);
     f.read(prefix + "json_object", out.json_object);
     if (const Json* tag = f.find(prefix + "structural_tag")) {

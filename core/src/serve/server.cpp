@@ -67,7 +67,7 @@ Result<> Server::start_admin() {
                           replacement_.get()});
     if (admin) admin_ = *std::move(admin);
     else if (options_.admin->required) return admin.failure();
-    else spdlog::warn("there is no admin address: {}", admin.error());
+    else spdlog::warn("cannot open the admin address: {}", admin.error());
     return {};
 }
 

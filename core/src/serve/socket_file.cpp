@@ -44,7 +44,7 @@ class FolderLock { // released with it, or with the process
 Result<> make_room(const fs::path& path) {
     struct stat info {};
     if (lstat(path.c_str(), &info) != 0) return {};
-    if (!S_ISSOCK(info.st_mode)) return fail(StatusCode::kInvalid, path.string() + " is there, and is no socket");
+    if (!S_ISSOCK(info.st_mode)) return fail(StatusCode::kInvalid, path.string() + " is there, and is not a socket");
     if (is_live_socket(path))
         return fail(StatusCode::kUnavailable, "another process listens on " + path.string() + " already");
     if (unlink(path.c_str()) == 0) return {};

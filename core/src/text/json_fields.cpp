@@ -30,7 +30,7 @@ Result<bool> flag(const json& of, const char* key, bool default_value) {
 
 Result<std::string> needed_text(const json& of, const char* key) {
     const json& value = member(of, key);
-    if (!value.is_string()) return invalid(std::string("'") + key + "' is not a text but " + shown(value));
+    if (!value.is_string()) return invalid(std::string("'") + key + "' is not a string but " + shown(value));
     return value.get<std::string>();
 }
 

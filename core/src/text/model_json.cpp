@@ -147,7 +147,7 @@ Result<Model> read_unigram(const json& model, Alphabet alphabet, Vocabulary& voc
     for (const json& entry : list) {
         const std::string where = "token " + std::to_string(vocabulary.size());
         if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_number())
-            return invalid(where + " is " + shown(entry) + ", not a text and its score");
+            return invalid(where + " is " + shown(entry) + ", not a string and its score");
         const auto score = entry[1].get<double>();
         if (!(std::abs(score) < 1e9)) return invalid(where + " has the score " + shown(entry[1]));
         const auto id = static_cast<TokenId>(vocabulary.size());
@@ -159,7 +159,7 @@ Result<Model> read_unigram(const json& model, Alphabet alphabet, Vocabulary& voc
     }
     const json& unk = member(model, "unk_id");
     if (!unk.is_number_integer() || unk < 0 || unk >= vocabulary.size())
-        return invalid("model: unk_id " + shown(unk) + " is no token of the vocabulary");
+        return invalid("model: unk_id " + shown(unk) + " is not a token of the vocabulary");
     parts.unk = unk.get<TokenId>();
     parts.unk_score = lowest - kUnknownPenalty;
     PB_TRY(const bool byte_fallback, flag(model, "byte_fallback", false));

@@ -100,7 +100,7 @@ Result<json> listed_added_tokens(const json& config) {
         const auto id = parse_number<int>(key);
         if (!id || !entry.is_object())
             return invalid("tokenizer_config.json: added_tokens_decoder has the entry '" + key +
-                           "', which is no token");
+                           "', which is not a token");
         out.push_back(entry);
         out.back()["id"] = *id;
     }

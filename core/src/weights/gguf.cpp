@@ -132,7 +132,7 @@ Result<GgufTensor> read_tensor(Cursor& cursor, const std::string& name) {
     const EncodingFacts facts = facts_of(*tensor.encoding);
     const auto block = static_cast<uint64_t>(facts.block);
     if (tensor.shape.back() % facts.block != 0)
-        return fault("has rows of " + std::to_string(tensor.shape.back()) + " numbers, which are no whole blocks of " +
+        return fault("has rows of " + std::to_string(tensor.shape.back()) + " numbers, which are not whole blocks of " +
                      facts.name + " (" + std::to_string(facts.block) + ")");
     uint64_t bytes = 0;
     if (__builtin_mul_overflow(elements / block, static_cast<uint64_t>(facts.block_bytes), &bytes) ||
@@ -179,7 +179,7 @@ Result<> place_tensors(GgufHeader& header, std::span<const std::byte> file, cons
         };
         GgufTensor& tensor = entry.second;
         if (tensor.begin % alignment != 0)
-            return fault("begins at byte " + std::to_string(tensor.begin) + " of the data, which is no multiple of " +
+            return fault("begins at byte " + std::to_string(tensor.begin) + " of the data, not a multiple of " +
                          std::to_string(alignment));
         if (tensor.end > data)
             return fault("ends at byte " + std::to_string(tensor.end) + " of the data, but the file holds only " +

@@ -17,7 +17,7 @@ Result<std::string> text_of(const Gguf& file, const std::string& key) {
     if (!value) return std::string();
     const auto text = value->text();
     if (!text || text->size() > kMaxTemplateBytes)
-        return fault(file, key, "a text of at most " + std::to_string(kMaxTemplateBytes) + " bytes");
+        return fault(file, key, "a string of at most " + std::to_string(kMaxTemplateBytes) + " bytes");
     return std::string(*text);
 }
 

@@ -266,7 +266,7 @@ Result<std::shared_ptr<const CodeSource>> packed_codes(const PackedFormat& forma
     const bool compressed = format.method == PackedFormat::Method::kCompressed;
     if (!compressed && (rows % per_word != 0 || (!awq && cols % per_word != 0)))
         return invalid("'" + module + "' is packed by " + format.name() + ", but its shape " + shape_text(piece.shape) +
-                       " is no multiple of " + std::to_string(per_word));
+                       " is not a multiple of " + std::to_string(per_word));
     const uint32_t group = format.device_group(cols);
     const bool whole = groups == 1 || (piece.col % group_size == 0 &&
                                        (piece.cols % group_size == 0 || piece.col + piece.cols == cols));

@@ -31,7 +31,7 @@ Result<std::vector<int64_t>> parse_shape(const json& value) {
     std::vector<int64_t> shape;
     for (const json& n : value) {
         if (!n.is_number_unsigned() || n.get<uint64_t>() > INT64_MAX)
-            return invalid("'shape' holds " + n.dump().substr(0, 40) + ", which is no size");
+            return invalid("'shape' holds " + n.dump().substr(0, 40) + ", which is not a size");
         shape.push_back(n.get<int64_t>());
     }
     return shape;

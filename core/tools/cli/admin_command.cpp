@@ -38,7 +38,7 @@ Result<Json> ask(const AdminOptions& o, const char* method, const char* path, co
     PB_TRY(const serve::AdminAddress address, running_engine(o.engine));
     PB_TRY(const serve::HttpResponse answer, serve::ask_admin(address, method, path, body));
     auto json = serve::parse_body(answer.body);
-    if (!json) return prefixed(address.text() + " is no admin address of an engine", json.failure());
+    if (!json) return prefixed(address.text() + " is not an admin address of an engine", json.failure());
     if (const auto error = json->find("error"); error != json->end() && error->is_object())
         return fail(status_code_of(text_of(error->value("code", Json()))),
                     address.text() + ": " + error->value("message", "HTTP " + std::to_string(answer.status)));
@@ -303,7 +303,7 @@ void add_admin_commands(Commands& commands) {
     CLI::App* app = add_command(commands, o, "swap", "Put another plugin into a slot of a running engine", swap,
                                 check_swap);
     app->add_option("KIND", o->kind, engine::one_of(engine::swap_slots()))->required();
-    app->add_option("PLUGIN", o->plugin, "the word in the YAML; of the model: the folder or file of its weights")
+    app->add_option("PLUGIN", o->plugin, "plugin name as in the YAML; for a model: the folder or file of its weights")
         ->required();
     app->add_option("SETTING", o->settings,
                     "KEY=VALUE of the plugin's parameters; then KIND PLUGIN SETTING… of further slots, which succeed "

@@ -98,7 +98,7 @@ void add_grammar(Commands& commands, CLI::App* bench) {
     app->add_option("--tokenizer", o->tokenizer,
                     "folder or file of a tokenizer (default: a synthetic vocabulary)");
     add_number(*app, "--vocab-size", o->vocab_size, "tokens of the synthetic vocabulary", 1000, 1'000'000);
-    add_number(*app, "--repeats", o->repeats, "times that each is compiled; medians count", 1, 1000);
+    add_number(*app, "--repeats", o->repeats, "compilations of each; medians are reported", 1, 1000);
     app->add_flag("--json", o->json, "print JSON");
     set_action(commands, app, o, {bench_grammar, print_error});
 }
@@ -130,7 +130,7 @@ void add_bench_command(Commands& commands) {
         "  patchbay bench grammar\n"
         "  patchbay bench scheduler --running 256 --waiting 0,10000\n"
         "  patchbay bench model --model configs/models/llama-3.2-1b.yaml --batch 1,16 --prompt 512");
-    CLI::App* machine = bench->add_subcommand("machine", "What the device does at best: memory, multiplications");
+    CLI::App* machine = bench->add_subcommand("machine", "Peak memory bandwidth and matmul throughput of the device");
     machine->footer("Example:\n  patchbay bench machine --json");
     add(commands, machine, std::make_shared<BenchOptions>(), bench_machine);
 
@@ -153,7 +153,7 @@ void add_bench_command(Commands& commands) {
     add_number(*model, "--batch", o->batches, "requests decoded at once, a list", 1, 4096);
     add_number(*model, "--prompt", o->prompts, "tokens of a prompt, a list", 1, 1u << 20);
     add_number(*model, "--output", o->output, "tokens of an output", 1, 1u << 20);
-    add_number(*model, "--repeats", o->repeats, "times that each is measured; medians count", 1, 1000);
+    add_number(*model, "--repeats", o->repeats, "measurements of each; medians are reported", 1, 1000);
     add(commands, model, o, bench_model);
 }
 

@@ -83,7 +83,7 @@ void add_scheduler(Commands& commands, CLI::App* bench) {
     add_number(*app, "--running", o->running, "sequences that decode in every step, a list", 1, 4096);
     add_number(*app, "--waiting", o->waiting, "sequences that wait, a list", 0, 100'000);
     add_number(*app, "--prompt", o->asked.prompt, "tokens of each prompt", 1, 8192);
-    add_number(*app, "--steps", o->asked.steps, "that are timed; medians count", 1, 100'000);
+    add_number(*app, "--steps", o->asked.steps, "timed steps; medians are reported", 1, 100'000);
     app->add_flag("--json", o->json, "print JSON");
     set_action(commands, app, o, {bench_scheduler});
 }
@@ -94,9 +94,9 @@ void add_kv(Commands& commands, CLI::App* bench) {
     const auto o = std::make_shared<KvOptions>();
     add_number(*app, "--block-size", o->block_sizes, "tokens in a KV block, a list", 1, 4096);
     add_number(*app, "--prompt", o->asked.prompt, "tokens of each prompt", 64, 65'536);
-    add_number(*app, "--sequences", o->asked.sequences, "at once", 1, 1024);
+    add_number(*app, "--sequences", o->asked.sequences, "sequences at once", 1, 1024);
     add_number(*app, "--groups", o->asked.groups, "KV groups of layers that keep all tokens", 1, 16);
-    add_number(*app, "--repeats", o->asked.repeats, "times that all is measured; medians count", 1, 1000);
+    add_number(*app, "--repeats", o->asked.repeats, "number of measurements; medians are reported", 1, 1000);
     app->add_flag("--json", o->json, "print JSON");
     set_action(commands, app, o, {.run = bench_kv, .check = check_prompt});
 }

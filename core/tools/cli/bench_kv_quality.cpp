@@ -84,8 +84,8 @@ void add_kv_quality_bench(Commands& commands, CLI::App* bench) {
     app->add_option("--kv", o->types, "a type, perhaps with a map of layers after it; repeated: the first is compared "
                                       "with (default: float32, bfloat16, int8, fp8)")
         ->allow_extra_args(false);
-    add_number(*app, "--tokens", o->tokens, "of the text", 2, 1u << 22);
-    add_number(*app, "--window", o->window, "tokens that know of one another", 2, 1u << 20);
+    add_number(*app, "--tokens", o->tokens, "tokens of the text to score", 2, 1u << 22);
+    add_number(*app, "--window", o->window, "tokens of each window; windows are independent", 2, 1u << 20);
     add_key_flags({*app, std::shared_ptr<config::Overrides>(o, &o->overrides)},
                   {"--attention", "--dtype", "--threads"});
     add_plugin_dirs(*app, o->plugin_dirs);

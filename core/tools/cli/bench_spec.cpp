@@ -63,7 +63,8 @@ Result<> run(const SpecOptions& o) {
 }  // namespace
 
 void add_spec_bench(Commands& commands, CLI::App* bench) {
-    CLI::App* app = bench->add_subcommand("spec", "What a proposer is worth: with it and without, in one run");
+    CLI::App* app = bench->add_subcommand(
+        "spec", "Speed-up of speculative decoding: the same requests with and without the proposer");
     app->footer(
         "Examples:\n"
         "  patchbay bench spec --model models/demo-target --proposer ngram --num-speculative-tokens 4 --copies 3\n"
@@ -81,14 +82,14 @@ void add_spec_bench(Commands& commands, CLI::App* bench) {
     key("--synthetic-acceptance-rates", "speculative.synthetic_acceptance_rates", "a list, as [0.7, 0.5]");
     add_key_flags(key, {"--threads", "--sampler"});
     add_plugin_dirs(*app, o->plugin_dirs);
-    app->add_option("--prompt-file", o->prompt_file, "a prompt a line (default: prompts of random tokens)");
+    app->add_option("--prompt-file", o->prompt_file, "file with one prompt per line (default: random tokens)");
     add_number(*app, "--requests", o->asked.requests, "prompts of random tokens", 1, 10'000);
-    add_number(*app, "--prompt", o->asked.prompt_tokens, "tokens of each", 1, 1u << 20);
-    add_number(*app, "--copies", o->asked.copies, "times that a prompt says its text", 1, 1000);
+    add_number(*app, "--prompt", o->asked.prompt_tokens, "tokens of each prompt", 1, 1u << 20);
+    add_number(*app, "--copies", o->asked.copies, "repetitions of the text in each prompt", 1, 1000);
     add_number(*app, "--batch", o->asked.batch, "requests at once", 1, 4096);
     add_number(*app, "--output", o->asked.output, "tokens of an output", 2, 1u << 20);
     add_number(*app, "--temperature", o->asked.temperature, "0: greedy", 0, 100);
-    add_number(*app, "--repeats", o->asked.repeats, "times that all is run each way; medians count", 1, 1000);
+    add_number(*app, "--repeats", o->asked.repeats, "runs with and without the proposer; medians count", 1, 1000);
     app->add_flag("--json", o->json, "print JSON");
     set_action(commands, app, o,
                {.run = run, .parallel = [](const SpecOptions& given) -> Result<config::ParallelSettings> {

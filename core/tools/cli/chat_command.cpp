@@ -92,7 +92,7 @@ Result<> Conversation::say(const std::string& text, const std::function<void(con
     if (tokens->size() >= limit)
         return forget(fail(StatusCode::kInvalid, "the conversation has " + std::to_string(tokens->size()) +
                                                      " tokens, the model takes fewer than " + std::to_string(limit) +
-                                                     "; /reset begins anew"));
+                                                     "; /reset starts over"));
     engine::Request request;
     request.prompt = *std::move(tokens);
     const auto prompt_tokens = static_cast<uint32_t>(request.prompt.size());
@@ -130,8 +130,8 @@ void catch_ctrl_c() {
 bool is_at_terminal() { return isatty(STDIN_FILENO) == 1; }
 
 constexpr const char* kHelp =
-    "/reset           begin anew\n"
-    "/system [TEXT]   begin anew with another system message\n"
+    "/reset           start over\n"
+    "/system [TEXT]   start over with another system message\n"
     "/exit            end; Ctrl-D too. Ctrl-C ends an answer\n";
 
 // False: the conversation is over.
@@ -218,7 +218,7 @@ void add_chat_command(Commands& commands) {
     app->add_option("--system", o->system, "the system message");
     app->add_option("--chat-template", o->chat_template_file, "file with a Jinja template (default: the model's)")
         ->check(CLI::ExistingFile);
-    add_number(*app, "--max-tokens", o->max_tokens, "tokens of an answer at most", 1);
+    add_number(*app, "--max-tokens", o->max_tokens, "maximum number of tokens in an answer", 1);
     add_sampling_flags(*app, std::shared_ptr<SamplingFlags>(o, &o->flags));
     set_action(commands, app, o,
                {.run = [](const ChatOptions& given) { return in_one_line(chat(given)); },

@@ -218,7 +218,7 @@ void add_config_command(Commands& commands) {
     check_app->footer(
         "Example:\n  patchbay config check configs/engine/demo.yaml\nExit codes: 0 fine, 1 faults, 2 bad usage.");
     CLI::App* show_app =
-        add_action(commands, app, o, "show", "Print every value in effect with where it came from", print_effective);
+        add_action(commands, app, o, "show", "Print every value in effect and its origin", print_effective);
     show_app->add_option("FILE", o->file, "engine configuration or experiment")->required();
     show_app->add_option("--variant", o->variant, "only the engine of this variant of an experiment");
     show_app->add_flag("--json", o->json, "values and origins as JSON");
@@ -226,7 +226,7 @@ void add_config_command(Commands& commands) {
         "Example:\n  patchbay config show configs/engine/demo.yaml > again.yaml   # again.yaml means the same");
     CLI::App* schema_app = add_action(commands, app, o, "schema",
                                       "Print the JSON Schema of engine configurations, for editors", print_schema);
-    schema_app->add_flag("--experiment", o->experiment, "of experiment files instead");
+    schema_app->add_flag("--experiment", o->experiment, "print the schema of experiment files instead");
     schema_app->footer("Example:\n  patchbay config schema > engine.schema.json\n"
                        "  # first line of a YAML file: # yaml-language-server: $schema=engine.schema.json");
 }

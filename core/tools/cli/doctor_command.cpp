@@ -34,7 +34,7 @@ Result<> examine(const DoctorOptions& o) {
 
 void add_doctor_command(Commands& commands) {
     CLI::App* app =
-        commands.app.add_subcommand("doctor", "What this machine offers, what is missing, and how to fix it");
+        commands.app.add_subcommand("doctor", "Check what this machine offers, what is missing, and how to fix it");
     app->footer("Example:\n  patchbay doctor --json");
     const auto o = std::make_shared<DoctorOptions>();
     add_plugin_dirs(*app, o->plugin_dirs);

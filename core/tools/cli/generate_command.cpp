@@ -348,7 +348,7 @@ void add_generate_command(Commands& commands) {
             ->allow_extra_args(false);
     const CLI::Option* ids =
         app->add_option("--prompt-ids", o->prompt_ids,
-                        "token ids that are a prompt, such as 15,27,3; may be given several times")
+                        "a prompt as token ids, such as 15,27,3; may be given several times")
             ->allow_extra_args(false)
             ->check(token_ids());
     o->order = [app, kinds = std::map<const CLI::Option*, PromptKind>{
@@ -365,10 +365,10 @@ void add_generate_command(Commands& commands) {
                     "for --scheduler edf: deadline of each prompt in the order given, after the start; 0: none")
         ->allow_extra_args(false)
         ->transform(within<uint32_t>(0));
-    app->add_option("--max-tokens", o->max_tokens, "output tokens at most (default: 128, or what fits max_model_len)")
+    app->add_option("--max-tokens", o->max_tokens, "at most this many output tokens (default: 128, or all that fit)")
         ->transform(within<uint32_t>(1));
     add_sampling_flags(*app, std::shared_ptr<SamplingFlags>(o, &o->flags));
-    app->add_option("--cache-salt", o->cache_salt, "prompts share cached KV blocks only with those of the same salt");
+    app->add_option("--cache-salt", o->cache_salt, "prompts share cached KV blocks only with prompts of the same salt");
     add_step_file_flags(*app, std::shared_ptr<engine::StepFilePaths>(o, &o->files));
     add_choice<OutputFormat>(*app, "--output-format", o->format,
                              "text as it comes, or jsonl: one object per finished output",

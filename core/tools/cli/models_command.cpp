@@ -133,7 +133,7 @@ void add_models_command(Commands& commands) {
     CLI::App* app = commands.app.add_subcommand(
         "models", "List the architectures that can be served, or how one reads each key of its config.json");
     app->footer("Examples:\n  patchbay models\n  patchbay models Qwen3ForCausalLM");
-    app->add_option("ARCHITECTURE", options->architecture, "as config.json says it: Qwen3ForCausalLM");
+    app->add_option("ARCHITECTURE", options->architecture, "architecture as in config.json: Qwen3ForCausalLM");
     add_plugin_dirs(*app, options->plugin_dirs);
     app->add_flag("--json", options->as_json, "as JSON");
     set_action(commands, app, options, {print_models, print_error});

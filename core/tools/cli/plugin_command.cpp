@@ -261,14 +261,14 @@ void add_plugin_command(Commands& commands) {
     add_plugin_dirs(*list_app, o->plugin_dirs);
     list_app->add_option("--kind", o->kind, "one of " + joined(kind_names()));
     list_app->add_flag("--json", o->as_json, "as JSON");
-    list_app->add_flag("--pins", o->pins, "digests of the libraries, as allowed_plugins: of an engine's YAML");
+    list_app->add_flag("--pins", o->pins, "digests of the libraries, in the form of an engine's allowed_plugins:");
     list_app->footer("Example:\n  patchbay plugin list --kind sampler --json");
     CLI::App* info_app =
         add_action(commands, app, o, "info", "Show a component's parameters, build and identity", info);
     add_plugin_dirs(*info_app, o->plugin_dirs);
-    info_app->add_option("NAME", o->name, "the word in the YAML: fcfs, or scheduler/fcfs")->required();
+    info_app->add_option("NAME", o->name, "plugin name as in the YAML: fcfs, or scheduler/fcfs")->required();
     add_flags_of_running_engine(*info_app, std::shared_ptr<RunningEngineFlags>(o, &o->engine));
-    info_app->add_flag("--running", o->running, "and what the engine that runs says of it: calls, faults, swaps");
+    info_app->add_flag("--running", o->running, "also show its statistics in the running engine: calls, faults, swaps");
     info_app->footer(
         "Examples:\n"
         "  patchbay plugin info sjf\n"
@@ -278,9 +278,9 @@ void add_plugin_command(Commands& commands) {
                                    [](const PluginOptions& given) { return write_new_plugin(given.fresh); });
     new_app->add_option("KIND", o->fresh.kind, "scheduler, attention, …; any other word lists them")
         ->required();
-    new_app->add_option("NAME", o->fresh.name, "the word in the YAML: a-z, 0-9 and _")->required();
+    new_app->add_option("NAME", o->fresh.name, "plugin name as in the YAML: a-z, 0-9 and _")->required();
     new_app->add_option("--lang", o->fresh.language, "cpp (C++20) or c (C11)")->capture_default_str();
-    new_app->add_option("--dir", o->fresh.folder, "folder that is made for it (default: NAME)");
+    new_app->add_option("--dir", o->fresh.folder, "folder to create for it (default: NAME)");
     new_app->footer(
         "Examples:\n"
         "  patchbay plugin new attention my_attention\n"
@@ -301,7 +301,7 @@ void add_plugin_command(Commands& commands) {
     test_app->add_option("FILE.so", o->file, "the library")->required();
     test_app
         ->add_option("SETTING", o->settings,
-                     "KEY=VALUE: then the checks once more with these settings, of each component that takes them")
+                     "KEY=VALUE: then run the checks again with these settings, for each component that takes them")
         ->each([](const std::string& setting) {
             if (const size_t equals = setting.find('='); equals == 0 || equals == std::string::npos)
                 throw CLI::ValidationError("SETTING", "got '" + setting + "', expected KEY=VALUE");
@@ -311,12 +311,12 @@ void add_plugin_command(Commands& commands) {
                      "seconds after which it is killed (default: PATCHBAY_PROBE_TIMEOUT_S, or 60)")
         ->transform(within<uint32_t>(1, 86'400));
     test_app->add_flag("--thorough", o->thorough,
-                       "then the checks with other seeds, and random worlds in an engine; a world that fails is made "
-                       "smaller and kept as a scenario file");
-    test_app->add_option("--worlds", o->worlds, "random worlds of --thorough, of each scheduler and kv_policy")
+                       "then the checks with other seeds, and random test cases in a simulated engine; a failing case "
+                       "is shrunk and kept as a scenario file");
+    test_app->add_option("--worlds", o->worlds, "random test cases of --thorough, for each scheduler and kv_policy")
         ->capture_default_str()
         ->transform(within<uint32_t>(1, 1'000'000));
-    test_app->add_option("--seed", o->seed, "of the first world and the checks of --thorough")
+    test_app->add_option("--seed", o->seed, "seed of the first test case and of the checks of --thorough")
         ->capture_default_str()
         ->transform(within<uint64_t>(0));
     test_app->add_flag("--debug", o->debug, "after a failed check, print the command that runs it in gdb");

@@ -92,7 +92,7 @@ Result<config::ParallelSettings> parallel_of_all(const RunOptions& o) {
 // Of a variant without one the experiment says nothing.
 Result<> check_valid(const experiment::Outcome& outcome) {
     if (outcome.without_valid_run.empty()) return {};
-    return fail("no run is valid of " + joined(outcome.without_valid_run) + ": the notes above say why");
+    return fail("no valid run of " + joined(outcome.without_valid_run) + ": see the notes above");
 }
 
 fs::path folder_of(const RunOptions& o, const experiment::ExperimentSpec& spec) {
@@ -242,7 +242,7 @@ void add_run_command(Commands& commands) {
     auto* metrics_port = app->add_option("--metrics-port", o->metrics_port,
                                          "serve /metrics on 127.0.0.1:PORT while running (0: any free port)")
                              ->transform(within(0, 65'535));
-    app->add_option("--only", o->only, "these variants alone, separated by commas")
+    app->add_option("--only", o->only, "run only these variants, separated by commas")
         ->delimiter(',')
         ->excludes(resume)
         ->allow_extra_args(false);
@@ -253,11 +253,12 @@ void add_run_command(Commands& commands) {
                         " of the first run of each variant");
     add_admin_flags(*app, std::shared_ptr<AdminFlags>(o, &o->admin));
     app->add_flag("--in-process", o->in_process,
-                  "all runs in this process, as for a debugger: a plugin that ends one ends all");
+                  "run everything in this process, for a debugger; a plugin that crashes then ends the whole "
+                  "experiment");
     auto* no_report = app->add_flag("--no-report", o->no_report, "write the database only");
     auto* full = app->add_flag("--full", o->full, "print every metric, not only the primary ones, and every note");
     auto* aa = app->add_flag("--aa", o->against_itself,
-                             "run the baseline against itself, again and again, and count what is falsely shown")
+                             "compare the baseline with itself repeatedly, and count false differences")
                    ->excludes(resume)
                    ->excludes(dry_run)
                    ->excludes(metrics_port)

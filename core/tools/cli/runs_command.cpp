@@ -64,7 +64,7 @@ Result<> list(const RunsOptions& o) {
     if (!fs::exists(o.folder, error))
         return not_found("there is no folder " + o.folder + ": `patchbay run FILE` makes results; those of another "
                          "folder are listed by `patchbay runs list FOLDER`");
-    if (!fs::is_directory(o.folder, error)) return invalid(o.folder + " is no folder");
+    if (!fs::is_directory(o.folder, error)) return invalid(o.folder + " is not a folder");
     std::vector<fs::path> found;
     if (fs::exists(database_of(o.folder), error)) found.push_back(o.folder);
     else
@@ -213,7 +213,7 @@ Result<> export_table(const RunsOptions& o) {
     const fs::path database = database_of(o.a);
     if (is_database(o.out)) return invalid(o.out + " is an SQLite database, which --out does not replace");
     if (o.format == "parquet") {
-        if (o.out.empty()) return invalid("Parquet is no text; name a file with --out");
+        if (o.out.empty()) return invalid("Parquet is a binary format: give a file with --out");
         return run_report_script("parquet.py", {database.string(), o.table, "--out", o.out});
     }
     if (o.out.empty()) return experiment::export_csv(database, o.table, std::cout);
@@ -236,7 +236,7 @@ Result<> remove(const RunsOptions& o) {
         const fs::path folder = given;
         std::error_code error;
         if (!fs::exists(folder / experiment::kResultsFile, error))
-            return invalid(given + " is no folder of results: it has no results.sqlite");
+            return invalid(given + " is not a results folder: it has no results.sqlite");
         PB_TRY(const auto lock, experiment::ResultsLock::take(folder)); // refused while an experiment runs
         for (const char* name : {experiment::kResultsFile, "results.sqlite-wal", "results.sqlite-shm", "report.html"}) {
             fs::remove(folder / name, error);

@@ -100,9 +100,9 @@ class FlagAdder {
 
 void add_structure(CLI::App& app, const std::shared_ptr<SamplingFlags>& flags) {
     app.add_option("--json-schema", flags->schema_file, "the output is JSON that the schema in this file allows");
-    app.add_option("--grammar", flags->grammar_file, "the output is a text of the grammar in this file, GBNF or Lark");
+    app.add_option("--grammar", flags->grammar_file, "the output matches the grammar in this file, GBNF or Lark");
     app.add_option("--structural-tag", flags->structural_tag_file,
-                   "parts of the output have a form, from triggers on, as the JSON in this file says");
+                   "parts of the output, from triggers on, match the structural tag in this JSON file");
     const auto structure = [flags]() -> grammar::StructuredOutputs& {
         auto& asked = flags->sampling.structured_outputs;
         return asked ? *asked : asked.emplace();
@@ -112,7 +112,7 @@ void add_structure(CLI::App& app, const std::shared_ptr<SamplingFlags>& flags) {
         "the output matches this regular expression");
     app.add_option_function<std::vector<std::string>>(
            "--choice", [=](const std::vector<std::string>& texts) { structure().choice = texts; },
-           "the output is one of these texts, a list")
+           "the output is one of these strings, a list")
         ->allow_extra_args(false)
         ->delimiter(',');
     app.add_flag_callback("--json-object", [=] { structure().json_object = true; }, "the output is a JSON object");

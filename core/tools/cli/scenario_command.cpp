@@ -73,7 +73,7 @@ void add_scenario_command(Commands& commands) {
 
     CLI::App* run_app = app->add_subcommand("run", "Play scenario files; print the first difference of each");
     run_app->add_option("FILE", o->files, "scenario files")->required();
-    run_app->add_option("--policy", o->policy, "a scheduler plugin in place of each file's `policy`");
+    run_app->add_option("--policy", o->policy, "scheduler plugin to use instead of each file's `policy`");
     add_plugin_dirs(*run_app, o->plugin_dirs);
     run_app->footer(
         "A scenario is a list of steps: requests that are added, what the model is to have sampled, and what must be\n"
@@ -105,7 +105,7 @@ void add_scenario_command(Commands& commands) {
         "Examples:\n"
         "  patchbay scenario run tests/scenarios/*.yaml\n"
         "  patchbay scenario run --policy mine --plugin-dir build tests/scenarios/preemption*.yaml\n"
-        "Exit codes: 0 all as expected, 1 a difference, 2 a file that is no scenario, or bad usage.");
+        "Exit codes: 0 all as expected, 1 a difference, 2 a file that is not a scenario, or bad usage.");
     run_app->callback([&commands, o] { commands.chosen = [o] { return run(*o); }; });
 
     CLI::App* schema = app->add_subcommand("schema", "Print the JSON Schema of scenario files, for editors");

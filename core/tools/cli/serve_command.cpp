@@ -38,11 +38,11 @@ struct ServeOptions {
     serve::SlotHistory::Choices choices; // of slots, in place of the configured ones
 };
 
-// The default one is gone without where it cannot be had; check_usage() has looked at one that was named.
+// Without the default one the server starts all the same; check_usage() has checked one that was named.
 void choose_admin_address(ServeOptions& o, const config::EngineConfig& config) {
     if (o.admin.none()) return;
     auto options = admin_options(o.admin, o.engine.plugin_dirs, config);
-    if (!options) return spdlog::warn("there is no admin address: {}", options.error());
+    if (!options) return spdlog::warn("cannot open the admin address: {}", options.error());
     options->ledger = o.server.ledger;
     o.server.admin = *std::move(options);
 }
@@ -154,26 +154,27 @@ void add_limits(CLI::App& app, ServeOptions& o) {
     add_number(app, "--max-requests", o.server.max_requests,
                "requests for text or embeddings in progress; more get 429", 1);
     app.add_option("--max-requests-per-key", o.server.key_limits.max_requests,
-                   "the same of one API key (default: no limit)")
+                   "requests in progress per API key; more get 429 (default: no limit)")
         ->transform(within<uint32_t>(1));
     app.add_option("--requests-per-minute", o.server.key_limits.requests_per_minute,
-                   "of one API key, on average; more get 429 (default: no limit)")
+                   "requests per minute and API key, on average; more get 429 (default: no limit)")
         ->transform(within<uint32_t>(1));
     app.add_flag("--prefix-cache-per-key", o.server.prefix_cache_per_key,
-                 "requests of two API keys share no cached KV, so that none finds out what others asked");
+                 "requests of two API keys share no cached KV, so that no client can infer other clients' prompts "
+                 "from its TTFT");
     app.add_option("--max-prompt-tokens", o.max_prompt_tokens,
-                   "tokens of a prompt (default: what max_model_len allows)")
+                   "maximum length of a prompt, in tokens (default: what max_model_len allows)")
         ->transform(within<uint32_t>(1));
     app.add_option("--max-output-tokens", o.max_output_tokens, "max_tokens of a request, and its default in chats")
         ->transform(within<uint32_t>(1));
-    add_number(app, "--max-body-bytes", http.max_body_bytes, "of a request", 1);
-    add_number(app, "--max-header-bytes", http.max_header_bytes, "of a request", 256, 1u << 20);
-    add_number(app, "--max-connections", http.max_connections, "open at once; more get 503", 1);
+    add_number(app, "--max-body-bytes", http.max_body_bytes, "maximum size of a request body", 1);
+    add_number(app, "--max-header-bytes", http.max_header_bytes, "maximum size of the request headers", 256, 1u << 20);
+    add_number(app, "--max-connections", http.max_connections, "maximum number of open connections; more get 503", 1);
     constexpr uint32_t kDay = 86'400;
     add_number(app, "--keep-alive-timeout", http.keep_alive_seconds, "seconds that a connection may be idle", 1, kDay);
     add_number(app, "--read-timeout", http.read_seconds, "seconds from a request's first byte to its last", 1, kDay);
-    add_number(app, "--write-timeout", http.write_seconds, "seconds that a client may take nothing of what is sent", 1,
-               kDay);
+    add_number(app, "--write-timeout", http.write_seconds,
+               "seconds after which a client that reads nothing counts as disconnected", 1, kDay);
     add_number(app, "--http-threads", http.threads, "threads that serve connections", 1, 256);
 }
 
@@ -196,11 +197,11 @@ void add_serve_command(Commands& commands) {
         "  patchbay serve --model models/demo-target\n"
         "  patchbay serve --config engine.yaml --host 0.0.0.0 --port 80 --api-key SECRET\n"
         "  curl http://127.0.0.1:8000/v1/completions -d '{\"prompt\": \"Once upon a time\", \"stream\": true}'\n"
-        "SIGTERM lets the requests under way finish, a second one ends them.");
+        "SIGTERM lets the requests in progress finish; a second one aborts them.");
     auto o = std::make_shared<ServeOptions>();
     add_engine_flags(*app, std::shared_ptr<EngineFlags>(o, &o->engine));
     const KeyFlags key(*app, std::shared_ptr<config::Overrides>(o, &o->engine.overrides));
-    key("--pooling-type", "pooler_config.pooling_type", "of embeddings: LAST or MEAN (default: as the model says)");
+    key("--pooling-type", "pooler_config.pooling_type", "pooling of embeddings: LAST or MEAN (default: the model's)");
     app->add_option("--host", o->server.http.host, "address to listen on")->capture_default_str();
     app->add_option("--port", o->server.http.port, "port to listen on (0: any free one)")
         ->transform(within<uint32_t>(0, 65'535))
@@ -210,7 +211,7 @@ void add_serve_command(Commands& commands) {
                     "may be given several times (default: none)")
         ->allow_extra_args(false);
     app->add_option("--api-key", o->server.api_keys,
-                    "key that requests must bring; may be given several times (also PATCHBAY_API_KEY)")
+                    "API key that requests must have; may be given several times (also PATCHBAY_API_KEY)")
         ->allow_extra_args(false);
     add_admin_flags(*app, std::shared_ptr<AdminFlags>(o, &o->admin));
     app->add_option("--served-model-name", o->names.served,
@@ -224,7 +225,7 @@ void add_serve_command(Commands& commands) {
            "are not (default: auto)")
         ->check(CLI::IsMember({"auto", "none"}));
     app->add_flag("--supervise", o->supervise,
-                  "start the server again after a plugin has ended its process, with the one that was in its slot "
+                  "restart the server after a plugin has ended its process, with the plugin that was in the slot "
                   "before");
     add_step_file_flags(*app, std::shared_ptr<engine::StepFilePaths>(o, &o->files));
     app->add_option_function<std::vector<std::string>>(

@@ -14,9 +14,9 @@ void add_step_file_flags(CLI::App& app, const std::shared_ptr<engine::StepFilePa
     add("--trace", &engine::StepFilePaths::trace,
         "write steps and requests" + whose + " to this file, for ui.perfetto.dev");
     add("--decision-log", &engine::StepFilePaths::decisions,
-        "write what the scheduler decided in each step" + whose + " to this file, as lines of JSON");
+        "write the scheduler's decisions in each step" + whose + " to this file, as JSON lines");
     add("--kv-events", &engine::StepFilePaths::kv_events,
-        "write what enters and leaves the prefix cache" + whose + " to this file, as lines of JSON");
+        "write which blocks enter and leave the prefix cache" + whose + " to this file, as JSON lines");
 }
 
 }  // namespace patchbay::cli

@@ -119,8 +119,8 @@ void add_tokenize_commands(Commands& commands) {
     add(commands, app, o, tokenize);
     app->add_option_function<std::string>(
         "text", [o](const std::string& text) { o->text = text, o->given = true; }, "the text");
-    app->add_flag("--no-special-tokens", o->plain, "put no special tokens around the text");
-    auto* const json = app->add_flag("--json", o->json, "print JSON, named as the server's /tokenize");
+    app->add_flag("--no-special-tokens", o->plain, "add no special tokens to the text");
+    auto* const json = app->add_flag("--json", o->json, "print JSON with the fields of the server's /tokenize");
     app->add_flag("--ids", o->ids_only, "print the ids alone, on one line")->excludes(json);
 
     CLI::App* back = commands.app.add_subcommand("detokenize", "Print the text of token ids");
@@ -137,7 +137,7 @@ void add_tokenize_commands(Commands& commands) {
         },
         "the ids: 15 27 3, or 15,27,3")
         ->check(token_ids());
-    back->add_flag("--json", p->json, "print JSON, named as the server's /detokenize");
+    back->add_flag("--json", p->json, "print JSON with the fields of the server's /detokenize");
 }
 
 }  // namespace patchbay::cli

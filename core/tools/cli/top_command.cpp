@@ -61,12 +61,12 @@ void add_top_command(Commands& commands) {
         commands.app.add_subcommand("top", "Watch a running engine: load, latencies, plugins; swap and set");
     const auto o = std::make_shared<TopOptions>();
     add_flags_of_running_engine(*app, std::shared_ptr<RunningEngineFlags>(o, &o->engine));
-    app->add_option("--metrics", o->metrics, "HOST:PORT of any /metrics instead: to watch without control");
+    app->add_option("--metrics", o->metrics, "HOST:PORT of any /metrics to watch instead, without control");
     add_number(*app, "--interval", o->interval, "seconds between two updates", 0.1, 3600);
     app->add_flag("--once", o->once, "print one snapshot as text, after one interval, and end");
     app->footer(
         "Keys: 1 overview, 2 plugins, Tab the other page, s swap, e set, arrows scroll, q quit.\n"
-        "Where standard output is no terminal, it prints text once an interval.\n"
+        "Where standard output is not a terminal, it prints text once an interval.\n"
         "Examples:\n"
         "  patchbay top\n"
         "  patchbay top --admin ./admin.sock --interval 0.5\n"

@@ -63,14 +63,14 @@ void print_head(const TraceDescription& d) {
     if (d.sessions > 0)
         rows.push_back({"sessions", whole(static_cast<double>(d.sessions)) + ", of " +
                                         shown(static_cast<double>(d.turns) / static_cast<double>(d.sessions)) +
-                                        " requests in the mean"});
+                                        " requests on average"});
     if (d.rates.empty()) {
         rows.push_back({"times", "none"});
     } else {
         rows.push_back({"duration", shown(d.seconds) + " s"});
-        rows.push_back({"rate", shown(d.mean_rate) + " req/s in the mean, " +
+        rows.push_back({"rate", shown(d.mean_rate) + " req/s on average, " +
                                     shown(*std::min_element(d.rates.begin(), d.rates.end())) + " to " +
-                                    shown(*std::max_element(d.rates.begin(), d.rates.end())) + " in parts of " +
+                                    shown(*std::max_element(d.rates.begin(), d.rates.end())) + " over intervals of " +
                                     shown(d.seconds / static_cast<double>(d.rates.size())) + " s"});
         rows.push_back({"burstiness", shown(d.gap_cv) + " (deviation of the gaps over their mean; Poisson: 1)"});
     }
@@ -149,18 +149,18 @@ void add_workload_command(Commands& commands) {
     std::vector<std::string> formats;
     for (const auto& [name, format] : experiment::trace_formats()) formats.push_back(name);
     describe->add_option("TRACE", o->file, "file of a trace")->required()->check(CLI::ExistingFile);
-    describe->add_option("--format", o->format, "of the file (default: seen by its first line)")
+    describe->add_option("--format", o->format, "format of the file (default: detected from its first line)")
         ->check(CLI::IsMember(formats));
     describe->add_option("--skip", o->trace.skip, "rows left out at the start")->transform(within<uint32_t>(0));
     describe->add_option("--from-s", o->trace.from_s, "rows before this time are left out")
         ->transform(within(0.0, 1e9));
     describe->add_option("--until-s", o->trace.until_s, "rows from this time on are left out")
         ->transform(within(0.0, 1e9));
-    describe->add_option("--block-tokens", o->trace.block_tokens, "of a block of a Mooncake trace (default: 512)")
+    describe->add_option("--block-tokens", o->trace.block_tokens, "tokens per block of a Mooncake trace (default: 512)")
         ->transform(within<uint32_t>(1, 1 << 20));
-    describe->add_option("--length-scale", o->trace.length_scale, "lengths are multiplied by it")
+    describe->add_option("--length-scale", o->trace.length_scale, "factor that all lengths are multiplied by")
         ->transform(within(1e-6, 1e3));
-    describe->add_option("--plot", o->plot, "make a picture too: a file that ends in .svg, .png or .pdf");
+    describe->add_option("--plot", o->plot, "also draw a plot into this file, .svg, .png or .pdf");
     describe->add_flag("--json", o->json, "print JSON, with every quantile");
     set_action(commands, describe, o, {describe_file, print_error});
 }

@@ -236,7 +236,7 @@ Result<> heads(const host::Component& c, const pb_model& table, const pb_model_f
         if (s.of_target < PB_TARGET_NONE || s.of_target > PB_TARGET_LM_HEAD)
             return fail("weight " + std::to_string(i) + " is of no weight that a target has");
         if (s.of_target != PB_TARGET_NONE && !head)
-            return fail("weight " + std::to_string(i) + " is a target's, and it is no head");
+            return fail("weight " + std::to_string(i) + " is a target's, and it is not a head");
         if (s.of_target != PB_TARGET_NONE && (s.part_count > 0 || s.tied_to > 0))
             return fail("weight " + std::to_string(i) + " is the target's, and of a checkpoint too");
         if (gives && i == f.embedding && s.role != PB_WEIGHT_EMBEDDING) return fail("its token table is none");

@@ -231,7 +231,7 @@ Outcome notices(Subject& subject) {
 Outcome runner(Subject& subject) {
     const uint32_t before = subject.runner().loads();
     PB_TRY(auto component, subject.make());
-    if (subject.runner().loads() == before) return Outcome::skip("it asks for no model");
+    if (subject.runner().loads() == before) return Outcome::skip("it loads no draft model");
     PB_CHECK(propose(subject, *component, histories()));
     PB_CHECK(propose(subject, *component, {}));
     if (!subject.runner().breach().empty()) return fail(subject.runner().breach());

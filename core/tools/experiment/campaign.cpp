@@ -48,7 +48,7 @@ Result<> check_planned(const RunSummary& r, const RunSlot& slot, const PreparedV
     return invalid("run " + std::to_string(r.position + 1) + " of the record is of " +
                    text_of(r.variant, r.repeat, r.rate, prepared) + ", expected " +
                    text_of(slot.variant, slot.repeat, slot.rate, prepared) +
-                   ": the record was changed, or is damaged (run the experiment anew)");
+                   ": the record was changed, or is damaged (start the experiment again)");
 }
 
 void wait_for(const std::vector<const RunProcess*>& processes) {

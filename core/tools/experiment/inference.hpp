@@ -8,7 +8,7 @@
 namespace patchbay::experiment {
 
 inline constexpr double kAlpha = 0.05; // intervals hold in 95 of 100 cases, verdicts are false in 5
-inline constexpr double kPower = 0.9;  // what "could have been seen" means
+inline constexpr double kPower = 0.9;  // of the smallest detectable difference
 
 struct Interval {
     double low, high;

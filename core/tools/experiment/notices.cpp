@@ -79,8 +79,8 @@ std::string prompts_notice(const Workloads& source, uint32_t repeats) {
     uint32_t prompts = 0;
     for (const WorkloadSource& one : source.different()) prompts = std::max(prompts, one.shared_prompts(repeats));
     if (prompts == 0) return "";
-    return "repeats take the same " + std::to_string(prompts) +
-           " prompts: intervals cover what else is drawn and the machine, not other prompts";
+    return "all repeats use the same " + std::to_string(prompts) +
+           " prompts: the intervals cover the other random draws and machine noise, but not variation between prompts";
 }
 
 std::string jitter_notice(const ExperimentSpec& spec, const PreparedVariants& prepared) {

@@ -24,7 +24,7 @@ Result<SqliteFile> open(const std::filesystem::path& file) {
     const int opened = sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READONLY, nullptr);
     SqliteFile db(raw);
     Query version(db.get(), "PRAGMA user_version");
-    if (opened != SQLITE_OK || !version.next()) return invalid(file.string() + " is no results database");
+    if (opened != SQLITE_OK || !version.next()) return invalid(file.string() + " is not a results database");
     const auto number = version.read<int64_t>();
     if (number < kReadableResults || number > kResultsVersion)
         return unsupported(file.string() + " has tables of version " + std::to_string(number) + ", expected " +

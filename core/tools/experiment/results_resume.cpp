@@ -119,7 +119,7 @@ Result<> check_program(const Record& db, const std::string& now) {
     PB_CHECK(db.each("SELECT program_sha256 FROM experiment", [&](Query& row) { row.read(then); }));
     if (then == now) return {};
     return invalid("the experiment was begun by another build of patchbay, with the SHA-256 " + then.substr(0, 12) +
-                   "…, and this one is " + now.substr(0, 12) + "… (run the experiment anew)");
+                   "…, and this one is " + now.substr(0, 12) + "… (start the experiment again)");
 }
 
 Result<> check_inputs(const Record& db, const std::vector<InputFile>& now) {
@@ -130,7 +130,7 @@ Result<> check_inputs(const Record& db, const std::vector<InputFile>& now) {
         if (std::ranges::find(now, sha256, &InputFile::sha256) == now.end()) changed = path;
     }));
     if (changed.empty()) return {};
-    return invalid(changed + " is no longer what it was when the experiment began (run the experiment anew)");
+    return invalid(changed + " is no longer what it was when the experiment began (start the experiment again)");
 }
 
 Result<> check_variants(const Record& db, const std::vector<VariantRow>& variants) {
@@ -148,7 +148,7 @@ Result<> check_variants(const Record& db, const std::vector<VariantRow>& variant
     if (count != variants.size()) return invalid("the record is of " + std::to_string(count) + " variants");
     if (different.empty()) return {};
     return invalid("variant '" + different + "' is no longer what it was when the experiment began: its model, "
-                   "plugins, or what was chosen for this machine changed (run the experiment anew)");
+                   "plugins, or what was chosen for this machine changed (start the experiment again)");
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ std::string legend_of(const std::vector<ResultColumn>& columns, const std::strin
     if (has(Verdict::kBetter) || has(Verdict::kWorse) || has(Verdict::kDifferent) || has(Verdict::kNoDifference))
         out += "verdicts are corrected for their number: of 20 such tables of equal variants one has a false one\n";
     if (has(Verdict::kNoDifference))
-        out += "= no difference shown; ≥: from where on 9 of 10 such experiments would have shown one\n";
+        out += "= no difference shown; ≥ smallest detectable difference (90 % power)\n";
     if (has(Verdict::kTooFewRepeats))
         out += "? no verdict: fewer than " + std::to_string(kRepeatsForVerdict) + " independent repeats are valid\n";
     const auto is_bound = [](const Cell& c) { return c.value.starts_with("≥"); };

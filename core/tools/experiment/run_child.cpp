@@ -73,12 +73,12 @@ Result<Job> read_job() {
     for (;;) {
         if (const auto frame = frames.next()) {
             if (frame->word == Word::kJob && unpack(frame->body, job)) return job;
-            return invalid("what was read from descriptor " + std::to_string(kRunFd) + " is no run");
+            return invalid("what was read from descriptor " + std::to_string(kRunFd) + " is not a run");
         }
         const ssize_t n = recv(kRunFd, part, sizeof part, 0);
         if (n <= 0 || frames.broken())
             return invalid("descriptor " + std::to_string(kRunFd) +
-                           " is no socket of an experiment, which alone starts this command");
+                           " is not a socket of an experiment, which alone starts this command");
         frames.add({part, static_cast<size_t>(n)});
     }
 }

@@ -161,7 +161,7 @@ Table<QualityCheck> quality_table() {
     Table<Q> t;
     path_key(t, &Q::text, "file whose beginning is scored", "text");
     t.key("tokens", &Q::tokens, Bounds{2, 1 << 22, "tokens"}, "of the text")
-        .key("window", &Q::window, Bounds{2, 1 << 20, "tokens"}, "tokens that know of one another")
+        .key("window", &Q::window, Bounds{2, 1 << 20, "tokens"}, "tokens of each window; windows are independent")
         .key("prompts", &Q::prompts, Bounds{0, 1e5, "prompts"}, "beginnings of windows that are continued greedily")
         .key("output_tokens", &Q::output_tokens, Bounds{1, 1 << 20, "tokens"}, "of each continuation");
     return t;

@@ -97,14 +97,14 @@ std::string legend_of(const std::vector<TableColumn>& columns, const std::string
     add(Verdict::kBetter, "▲ better");
     add(Verdict::kWorse, "▼ worse");
     add(Verdict::kDifferent, "◆ different");
-    add(Verdict::kNoDifference, "= no difference shown; ≥ what would have been seen");
+    add(Verdict::kNoDifference, "= no difference shown; ≥ smallest detectable difference (90 % power)");
     const auto has = [&](const char* change) {
         return std::ranges::any_of(columns, [&](const TableColumn& c) {
             return std::ranges::find(c.cells, change, &TableCell::change) != c.cells.end();
         });
     };
     if (has("= same")) out += "; same: equal in every repeat";
-    if (has("= noise")) out += "; noise: only more than 10 times as much, or than 100 pp, would have been";
+    if (has("= noise")) out += "; noise: only one above 1,000 %, or 100 pp for shares, would have been found";
     const auto is_bound = [](const TableCell& cell) { return cell.value.starts_with("≥"); };
     if (std::ranges::any_of(columns, [&](const TableColumn& c) { return std::ranges::any_of(c.cells, is_bound); }))
         out += "; ≥, ≤ before a number: at least, at most, and not judged";

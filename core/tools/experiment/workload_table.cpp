@@ -87,7 +87,7 @@ Table<TraceOptions> trace_table() {
         .key("from_s", &O::from_s, Bounds{0, 1e9, "s"}, "rows before this time of the file are left out")
         .key("until_s", &O::until_s, Bounds{0, 1e9, "s"}, "rows from this time of the file on are left out; 0: none")
         .key("block_tokens", &O::block_tokens, Bounds{1, 1 << 20, "tokens"}, "of a block of a Mooncake trace")
-        .key("length_scale", &O::length_scale, Bounds{1e-6, 1e3, ""}, "lengths are multiplied by it");
+        .key("length_scale", &O::length_scale, Bounds{1e-6, 1e3, ""}, "factor that all lengths are multiplied by");
     return t;
 }
 
@@ -111,7 +111,7 @@ std::optional<Prompts> read_prompts(const Node& given, Faults& faults) {
     path_key(jsonl, &JsonlPrompts::path, "file with a JSON object a line");
     jsonl.key("field", &JsonlPrompts::field, "dotted path to the text, such as turns.0")
         .word("order", &JsonlPrompts::order, {{"shuffled", Order::kShuffled}, {"file", Order::kFile}},
-              "drawn anew each repeat, or as in the file");
+              "drawn again for each repeat, or as in the file");
     Table<TextPrompts> text;
     path_key(text, &TextPrompts::path, "text that prompts are cut from, at random places");
     length_key(text, "tokens", &TextPrompts::tokens, "length of a prompt");
@@ -183,7 +183,7 @@ Table<WorkloadSpec> workload_table() {
         .section("deadline", &W::deadline, deadline_table(), "by when a request is to have ended");
     t.section("sampling", &W::sampling, sampling_table(), "how tokens are sampled; each request has a seed of its own");
     read_key(t, {.name = "at",
-                 .description = "{request: N, swap: {…}}, or a list of such: swaps in mid-run, in every variant",
+                 .description = "{request: N, swap: {…}}, or a list of such: swaps during a run, in every variant",
                  .json_schema = R"({"type": ["array", "object"]})"},
              [](const Node& given, W& out, Faults& faults) { out.at = read_timed_swaps(given, faults); });
     return t;

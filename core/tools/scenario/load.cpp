@@ -195,7 +195,7 @@ Table<File> file_table(const host::Registry* registry) {
     Table<File> t;
     t.custom(other("description", R"({"type": "string"})", "what the file shows, for its readers"),
              [](const Node* given, File&, Faults& faults) {
-                 if (given && given->kind != NodeKind::kScalar) wrong(*given, "description", "a text", faults);
+                 if (given && given->kind != NodeKind::kScalar) wrong(*given, "description", "a string", faults);
                  return Node{};
              });
     t.custom(other("policy", kPolicySchema, "the scheduler: a name, or {plugin: NAME, …} with its own keys; fcfs"),

@@ -37,12 +37,12 @@ Vocabulary read_vocabulary(const Node& node, Faults& faults) {
     for (const Entry& entry : node.entries) {
         const TokenId id = parse_number<TokenId>(entry.key).value_or(-1);
         if (id < 0 || static_cast<uint32_t>(id) >= kVocabSize)
-            faults.add(entry.key_origin, "'" + config::printable(entry.key) + "' is no token id, expected 0 to " +
+            faults.add(entry.key_origin, "'" + config::printable(entry.key) + "' is not a token id, expected 0 to " +
                                              std::to_string(kVocabSize - 1));
         else if (entry.value.kind != NodeKind::kScalar || entry.value.text.empty() ||
                  entry.value.text.size() > kMaxTokenBytes)
-            wrong(entry.value, "vocabulary." + entry.key, "a text of 1 to " + std::to_string(kMaxTokenBytes) + " bytes",
-                  faults);
+            wrong(entry.value, "vocabulary." + entry.key,
+                  "a string of 1 to " + std::to_string(kMaxTokenBytes) + " bytes", faults);
         else out[id] = entry.value.text;
     }
     return out;

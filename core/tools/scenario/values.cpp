@@ -127,7 +127,7 @@ engine::FinishReason read_ending(const Node& node, const std::string& name, Faul
 }
 
 std::string read_word(const Node& node, const std::string& name, Faults& faults) {
-    if (node.kind != NodeKind::kScalar) wrong(node, name, "a text", faults);
+    if (node.kind != NodeKind::kScalar) wrong(node, name, "a string", faults);
     return node.text;
 }
 

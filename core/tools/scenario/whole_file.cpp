@@ -122,11 +122,11 @@ class WholeFile {
     void text_rules(const Arrival& a) {
         if (!a.stop.empty()) needs_text("stop");
         if (a.stop.size() > kMaxStops)
-            faults_.add("'stop' has " + std::to_string(a.stop.size()) + " texts, expected at most " +
+            faults_.add("'stop' has " + std::to_string(a.stop.size()) + " strings, expected at most " +
                         std::to_string(kMaxStops));
         for (const std::string& stop : a.stop)
             if (stop.empty() || stop.size() > kMaxStopBytes)
-                faults_.add("'stop' has a text of " + std::to_string(stop.size()) + " bytes, expected 1 to " +
+                faults_.add("'stop' has a string of " + std::to_string(stop.size()) + " bytes, expected 1 to " +
                             std::to_string(kMaxStopBytes));
         if (!a.structured_outputs) return;
         needs_text("structured_outputs");

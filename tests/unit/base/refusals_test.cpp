@@ -40,7 +40,7 @@ TEST(Refusals, KeepTheirCodeAsAWord) {
 
 TEST(Refusals, OfFilesAreThoseThatAreNotThereThoseThatCannotBeReadAndWhatIsInThem) {
     EXPECT_EQ(read_whole_file("/no/such/file.json", 9).code(), StatusCode::kNotFound);
-    EXPECT_EQ(read_whole_file("/proc/self/exe/file.json", 9).code(), StatusCode::kNotFound) << "a file is no folder";
+    EXPECT_EQ(read_whole_file("/proc/self/exe/file.json", 9).code(), StatusCode::kNotFound) << "a file is not a folder";
     EXPECT_EQ(read_whole_file("/", 9).code(), StatusCode::kInvalid) << "a folder is no file";
     EXPECT_EQ(read_whole_file("/proc/self/exe", 1).code(), StatusCode::kInvalid) << "too large";
     EXPECT_EQ(code_of_open(EACCES), StatusCode::kFailed);

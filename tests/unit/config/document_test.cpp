@@ -152,7 +152,7 @@ TEST_F(Document_, errors_quote_nothing_of_an_included_file) {
         return load_document("a.yaml").error();
     };
     EXPECT_EQ(said("root:x:0:0:root:/root:/bin/bash\nhunter2:x:1\n"),
-              "secret:1:1: the file is a text, expected a map of keys");
+              "secret:1:1: the file is plain text, expected a map of keys");
     EXPECT_EQ(said("hunter2: 1\nhunter2: 2\n"), "secret:2:1: a key is given twice, first at line 1");
     EXPECT_THAT(said("a: *hunter2\n"),
                 ::testing::AllOf(::testing::StartsWith("secret:1:"), ::testing::EndsWith(": invalid YAML")));
@@ -260,9 +260,9 @@ TEST(Dotted, paths_become_maps_and_keep_their_places) {
 
 TEST(Dotted, what_is_no_path_is_a_fault) {
     EXPECT_EQ(expand_dotted(parse("a..b: 1")).error(),
-              "a.yaml:1:1: key 'a..b' is no dotted path such as engine.max_num_seqs");
+              "a.yaml:1:1: key 'a..b' is not a dotted path such as engine.max_num_seqs");
     EXPECT_EQ(expand_dotted(parse(".a: 1")).error(),
-              "a.yaml:1:1: key '.a' is no dotted path such as engine.max_num_seqs");
+              "a.yaml:1:1: key '.a' is not a dotted path such as engine.max_num_seqs");
     std::string deep = "a";
     for (int i = 0; i < 50; ++i) deep += ".a";
     EXPECT_THAT(expand_dotted(parse(deep + ": 1")).error(), ::testing::HasSubstr("nested more than 32 levels deep"));

@@ -127,9 +127,9 @@ TEST_F(Load, a_plugins_own_keys_are_checked_against_its_schema) {
     EXPECT_EQ(fault_of(head + "  ageing: fast\n"), "a.yaml:4:11: 'ageing' is 'fast', expected a number");
     EXPECT_EQ(fault_of(head + "  ageing: -1\n"), "a.yaml:4:11: 'ageing' is -1, expected 0 to 1000000000 tokens/s");
     EXPECT_EQ(fault_of(head + "  ageing: [1]\n"), "a.yaml:4:11: 'ageing' is a list, expected one value");
-    EXPECT_EQ(fault_of(head + "  ageing: \"1\"\n"), "a.yaml:4:11: 'ageing' is the text '1', expected a number");
+    EXPECT_EQ(fault_of(head + "  ageing: \"1\"\n"), "a.yaml:4:11: 'ageing' is the string '1', expected a number");
     EXPECT_EQ(fault_of("model: model\nscheduler: {plugin: needy, must: '2'}\n"),
-              "a.yaml:2:34: 'must' is the text '2', expected a whole number");
+              "a.yaml:2:34: 'must' is the string '2', expected a whole number");
     EXPECT_EQ(fault_of(head + "  first: shrt\n"),
               "a.yaml:4:10: 'first' is 'shrt', expected one of short, long (did you mean 'short'?)");
     EXPECT_EQ(fault_of("model: model\nscheduler: {ageing: 1}\n"),

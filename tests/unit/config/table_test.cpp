@@ -97,11 +97,11 @@ TEST(Table, a_value_of_the_wrong_type_says_what_was_expected) {
     EXPECT_EQ(fault_of("on: yes"), "a.yaml:1:5: 'on' is 'yes', expected true or false");
     EXPECT_EQ(fault_of("count: many"), "a.yaml:1:8: 'count' is 'many', expected a whole number");
     EXPECT_EQ(fault_of("count: 1.5"), "a.yaml:1:8: 'count' is '1.5', expected a whole number");
-    EXPECT_EQ(fault_of("count: \"8\""), "a.yaml:1:8: 'count' is the text '8', expected a whole number");
+    EXPECT_EQ(fault_of("count: \"8\""), "a.yaml:1:8: 'count' is the string '8', expected a whole number");
     EXPECT_EQ(fault_of("count:"), "a.yaml:1:1: 'count' is empty, expected a whole number");
     EXPECT_EQ(fault_of("count: [1]"), "a.yaml:1:8: 'count' is a list, expected a whole number");
     EXPECT_EQ(fault_of("share: half"), "a.yaml:1:8: 'share' is 'half', expected a number");
-    EXPECT_EQ(fault_of("text: {a: b}"), "a.yaml:1:7: 'text' is a map, expected a text");
+    EXPECT_EQ(fault_of("text: {a: b}"), "a.yaml:1:7: 'text' is a map, expected a string");
     EXPECT_EQ(fault_of("mode: strikt"),
               "a.yaml:1:7: 'mode' is 'strikt', expected one of strict, loose, lax (did you mean 'strict'?)");
     EXPECT_EQ(fault_of("inner: x"), "a.yaml:1:8: 'inner' is 'x', expected a map of keys");

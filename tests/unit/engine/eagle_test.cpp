@@ -180,8 +180,7 @@ TEST(Eagle, IsRefusedWhereTheTargetGivesNoHiddenStates) {
     auto c = tiny_model();
     c.model.shape["architectures.0"] = "Gemma2ForCausalLM";
     EXPECT_EQ(refusal(dummy_drafted(c, "eagle_gemma")),
-              "head 'eagle' goes on from hidden states, which model 'gemma' does not give (a draft model beside it can "
-              "be had)");
+              "head 'eagle' reads hidden states, which model 'gemma' does not give (use a separate draft model)");
 }
 
 TEST(Eagle, IsRefusedBesideAModelOfAnotherWidth) {
@@ -200,7 +199,7 @@ TEST(Eagle, IsRefusedAsAnEagle3Head) {
 TEST(Eagle, IsRefusedByItself) {
     auto c = tiny_model();
     c.model.plugin = "eagle";
-    EXPECT_THAT(refusal(c), HasSubstr("model 'eagle' is a head of another model and says nothing by itself"));
+    EXPECT_THAT(refusal(c), HasSubstr("model 'eagle' is a draft head and cannot generate text by itself"));
 }
 
 TEST(Eagle, IsRefusedWhereItIsNotOrIsNotWhole) {

@@ -98,9 +98,9 @@ TEST(SharedKv, HasTheTypeOfItsOwner) {
 TEST(SharedKv, IsRefusedWhereNoEarlierLayerKeepsIt) {
     auto c = sharing();
     c.model.shape["owner"] = "4";
-    EXPECT_THAT(refusal(c), HasSubstr("layer 2 shares the KV of layer 4, which is no earlier one"));
+    EXPECT_THAT(refusal(c), HasSubstr("layer 2 shares the KV of layer 4, which is not an earlier one"));
     c.model.shape["owner"] = "2";
-    EXPECT_THAT(refusal(c), HasSubstr("layer 2 shares the KV of layer 2, which is no earlier one"));
+    EXPECT_THAT(refusal(c), HasSubstr("layer 2 shares the KV of layer 2, which is not an earlier one"));
 }
 
 TEST(SharedKv, IsNotWrittenByALayerThatSharesIt) {

@@ -254,7 +254,7 @@ TEST(DraftModel, ChecksWhatAProposerAsks) {
     const std::vector<DraftModel::Row> only = {{&s, 2}};
     b.part.begin(only, {&s, &other});
     b.forward({{other.id, {}}});
-    EXPECT_THAT(b.why, HasSubstr("which is no row of the propose() under way"));
+    EXPECT_THAT(b.why, HasSubstr("which is not a row of the propose() under way"));
     b.forward({{s.id, {1, 2}}});
     EXPECT_THAT(b.why, HasSubstr("expected less than its max_drafts of 2"));
     b.forward({{s.id, {kWords}}});

@@ -65,7 +65,7 @@ TEST(SamplingParameters, AreCopiedToTheirFieldsOfSamplers) {
                 EXPECT_EQ(other.*to, 0);
                 copied += 1;
             } else {
-                ADD_FAILURE() << "a sampler's field for what is no number";
+                ADD_FAILURE() << "a sampler's field for what is not a number";
             }
         }
     };

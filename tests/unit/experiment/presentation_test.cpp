@@ -99,7 +99,7 @@ TEST(ResultsTable, SaysBesideNoDifferenceWhichOneItWouldHaveSeen) {
     d.detectable = 3.14;
     const std::string table = results_table(c, {"fcfs", "sjf"}, 0, Colour::kOff);
     EXPECT_THAT(line_with(table, "TTFT p50"), HasSubstr("+20.0 % = ≥3.1 %"));
-    EXPECT_THAT(table, HasSubstr("= no difference shown; ≥: from where on"));
+    EXPECT_THAT(table, HasSubstr("= no difference shown; ≥ smallest detectable difference (90 % power)"));
 }
 
 TEST(ResultsTable, KeepsItsColumnsAligned) {
@@ -183,7 +183,7 @@ TEST(SummaryTable, SaysWhatCouldHaveBeenSeenAndWhereNothingCould) {
     c.results[1].comparison.metrics[c.primary[1]].detectable = 31400;
     const std::string table = summary_table(c, {"fcfs", "sjf"}, 0, Colour::kOff);
     EXPECT_THAT(line_with(table, "sjf"), HasSubstr("120 = ≥3.1 pp  120 = noise"));
-    EXPECT_THAT(table, HasSubstr("noise: only more than 10 times as"));
+    EXPECT_THAT(table, HasSubstr("noise: only one above 1,000 %"));
     c.results[1].comparison.metrics[c.primary[0]].detectable = 223; // a share differs by 100 points at most
     c.results[1].comparison.metrics[c.primary[1]].detectable = kNoValue;
     EXPECT_THAT(line_with(summary_table(c, {"fcfs", "sjf"}, 0, Colour::kOff), "sjf"),

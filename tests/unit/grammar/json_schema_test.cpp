@@ -38,7 +38,7 @@ TEST(JsonSchema, RefusesByNameWhatItDoesNotSupport) {
         {R"({"contains": {"type": "null"}, "maxContains": 300, "minItems": 300})", "too many items to count"},
         {R"({"type": "array", "const": [1], "unevaluatedItems": false})", "keyword 'unevaluatedItems'"},
         {R"({"$dynamicRef": "http://example.com/a#b"})", "only places in the schema itself"},
-        {R"({"type": "text"})", "#/type: \"text\" is no type"},
+        {R"({"type": "text"})", "#/type: \"text\" is not a type"},
         {R"x({"type": "string", "pattern": "(?=a)"})x", "#/pattern: regex: a lookahead"},
         {R"({"$ref": "http://example.com/a"})", "only places in the schema itself"},
         {R"({"$ref": "#/$defs/none"})", "is not in the schema"},
@@ -57,9 +57,9 @@ TEST(JsonSchema, RefusesByNameWhatItDoesNotSupport) {
         {R"({"type": "object", "patternProperties": {"^[ab]$": {}}, "additionalProperties": false, "minProperties": 2})",
          "names of so few lengths"},
         {"{", "the schema is not JSON"},
-        {"[]", "is no schema"},
+        {"[]", "is not a schema"},
         {std::string(100, '[') + std::string(100, ']'), "nests lists and objects more than 64 deep"},
-        {R"({"anyOf": 3})", "is no list of schemas"},
+        {R"({"anyOf": 3})", "is not an array of schemas"},
     };
     for (const auto& [schema, why] : refused) {
         const std::string text = refusal(json(schema));

@@ -33,7 +33,7 @@ TEST(LarkText, AStringIsReadToItsQuoteWithItsEscapes) {
 TEST(LarkText, AStringThatIsWrongIsRefusedWithItsPlace) {
     EXPECT_EQ(text("ab").quoted().error(), "grammar: a string without its closing '\"' at line 1, column 3");
     EXPECT_EQ(text("ab\n\"").quoted().error(), "grammar: a string without its closing '\"' at line 1, column 3");
-    EXPECT_EQ(text(R"(\ud800")").quoted().error(), "grammar: an escape that is no character at line 1, column 7");
+    EXPECT_EQ(text(R"(\ud800")").quoted().error(), "grammar: an escape that is not a character at line 1, column 7");
     const auto unknown = text(R"(\q")").quoted();
     EXPECT_EQ(unknown.error(), "grammar: '\\q' is not supported at line 1, column 3");
     EXPECT_EQ(unknown.code(), StatusCode::kUnsupported);

@@ -110,7 +110,7 @@ TEST(Connection, RefusesWhatIsNoMessage) {
         out[at] = byte;
         return out;
     };
-    EXPECT_EQ(error_of("GET / HTTP/1.1\r\n\r\n"), "sent something that is no message");
+    EXPECT_EQ(error_of("GET / HTTP/1.1\r\n\r\n"), "sent something that is not a message");
     EXPECT_THAT(error_of(with(4, 9)), HasSubstr("speaks protocol 9, expected 5"));
     EXPECT_EQ(error_of(with(6, 99)), "sent a message of the unknown type 99");
     EXPECT_EQ(error_of(with(6, 0)), "sent a message of the unknown type 0");

@@ -201,7 +201,7 @@ TEST(Launched, RanksOfAHostMeetAtAPortOfTheirJob) {
     EXPECT_EQ(text_of(*rendezvous_of(job, "")), text_of(*rendezvous_of(job, "")));
     EXPECT_NE(rendezvous_of(job, "")->port, rendezvous_of(other, "")->port);
     EXPECT_EQ(rendezvous_of(job, "")->host, "127.0.0.1");
-    EXPECT_THAT(rendezvous_of(job, "nowhere").error(), HasSubstr("is no HOST:PORT"));
+    EXPECT_THAT(rendezvous_of(job, "nowhere").error(), HasSubstr("is not HOST:PORT"));
     EXPECT_EQ(parse_endpoint("[fe80::1]:29")->host, "fe80::1");
 }
 

@@ -103,7 +103,7 @@ TEST_F(DeviceWeightsTest, OfAHeadAreItsTargets) {
     const LoadedWeights& its = target.in_use();
     model().specs = {spec(0, {})};
     model().specs[0].of_target = PB_TARGET_LM_HEAD;
-    EXPECT_EQ(head.load(wanted(), {}).error(), "weight 0 is the target's, of a model that is no head");
+    EXPECT_EQ(head.load(wanted(), {}).error(), "weight 0 is the target's, of a model that is not a head");
     facts_.lm_head = 3;
     EXPECT_EQ(head.share_target_weights(target, *component_, facts_).error(),
               "model 'fake' has 3 weights, and says that its token table is number 0 and its lm head number 3");

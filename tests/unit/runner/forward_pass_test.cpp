@@ -72,7 +72,7 @@ TEST(ForwardPass, AModelIsGivenItsInputsItsWeightsAndRoomForLogits) {
     EXPECT_NE(f.logits.data, nullptr);
     EXPECT_EQ(f.activation_dtype, PB_F32);
     EXPECT_EQ(f.hidden.rank, 0) << "they are not wanted";
-    EXPECT_EQ(f.features.rank, 0) << "it is no head";
+    EXPECT_EQ(f.features.rank, 0) << "it is not a head";
     const int64_t shape[] = {1};
     EXPECT_NE(f.temp(f.ctx, PB_F32, 1, shape).data, f.logits.data);
     EXPECT_EQ(b.part.prepare(placed, ForwardPass::Hidden::kUnwanted).logits.data, f.logits.data) << "again";

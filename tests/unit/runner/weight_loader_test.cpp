@@ -194,7 +194,7 @@ TEST(WeightLoader, RefusesTiesAndTargetsThatThereAreNot) {
     };
     EXPECT_EQ(refusal(2, PB_TARGET_NONE, nullptr), "weight 1 is the same as a later one");
     EXPECT_EQ(refusal(0, PB_TARGET_LM_HEAD, &target), "");
-    const std::string no_head = "weight 1 is the target's, of a model that is no head";
+    const std::string no_head = "weight 1 is the target's, of a model that is not a head";
     EXPECT_EQ(refusal(0, PB_TARGET_LM_HEAD, nullptr), no_head);
     EXPECT_EQ(refusal(0, 3, &target), no_head) << "a target has no such weight";
     EXPECT_EQ(refusal(0, -1, &target), no_head);

@@ -158,7 +158,7 @@ TEST(ScenarioFile, NamesFormsAndTextsThatThereCannotBe) {
         many += (i ? ", " : "") + ("{id: r" + std::to_string(i)) + ", prompt: 1, structured_outputs: {regex: a}}";
     EXPECT_EQ(faults_of(vocabulary + "steps:\n  - add: [" + many + "]\n"),
               "s.yaml:3:1729: the file has 33 requests with structured_outputs up to here, expected at most 32");
-    EXPECT_THAT(adding("stop: ['']", vocabulary), HasSubstr("'stop' has a text of 0 bytes, expected 1 to 256"));
+    EXPECT_THAT(adding("stop: ['']", vocabulary), HasSubstr("'stop' has a string of 0 bytes, expected 1 to 256"));
     EXPECT_EQ(faults_of("steps:\n  - add: [{id: a, prompt: 4}]\n  - expect: {decoded: {a: x}}\n"),
               "s.yaml:3:14: 'decoded' without model.vocabulary: tokens have no text");
     EXPECT_THAT(outcome_of(vocabulary + "steps:\n  - add: [{id: a, prompt: 4, structured_outputs: {regex: '('}}]\n"),
@@ -176,9 +176,9 @@ TEST(ScenarioFile, NamesLayersAndTokensThatThereCannotBe) {
     EXPECT_EQ(model("layer_types: []"),
               "s.yaml:1:22: 'layer_types' is an empty list, expected a list of 1 to 8 layers");
     EXPECT_EQ(model("vocabulary: {32000: a, x: b, 1: ''}"),
-              "s.yaml:1:22: '32000' is no token id, expected 0 to 31999\n"
-              "s.yaml:1:32: 'x' is no token id, expected 0 to 31999\n"
-              "s.yaml:1:41: 'vocabulary.1' is the text '', expected a text of 1 to 64 bytes");
+              "s.yaml:1:22: '32000' is not a token id, expected 0 to 31999\n"
+              "s.yaml:1:32: 'x' is not a token id, expected 0 to 31999\n"
+              "s.yaml:1:41: 'vocabulary.1' is the string '', expected a string of 1 to 64 bytes");
 }
 
 }  // namespace

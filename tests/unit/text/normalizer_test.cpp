@@ -129,7 +129,7 @@ TEST(Normalizer, refuses_by_name_what_it_does_not_do) {
     EXPECT_THAT(normalized({{"type", "Nmr"}}, ""),
                 HasSubstr("type 'Nmr' is not supported (supported: BertNormalizer, Lowercase, NFC"));
     EXPECT_THAT(normalized(sequence(std::vector<json>(65, {{"type", "NFC"}})), ""), HasSubstr("more than 64 steps"));
-    EXPECT_THAT(normalized({{"type", "Prepend"}}, ""), HasSubstr("'prepend' is not a text but null"));
+    EXPECT_THAT(normalized({{"type", "Prepend"}}, ""), HasSubstr("'prepend' is not a string but null"));
     EXPECT_THAT(normalized({{"type", "Replace"}, {"content", ""}}, ""), HasSubstr("Replace has no 'pattern'"));
     EXPECT_THAT(normalized({{"type", "Precompiled"}, {"precompiled_charsmap", "????"}}, ""), HasSubstr("not base64"));
     EXPECT_THAT(normalized({{"type", "Precompiled"}, {"precompiled_charsmap", "AAA"}}, ""), HasSubstr("not base64"));

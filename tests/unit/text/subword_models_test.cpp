@@ -167,10 +167,10 @@ TEST(Unigram, takes_a_million_letters) {
 }
 
 TEST(Unigram, refuses_vocabularies_that_say_nothing_sure) {
-    EXPECT_THAT(refusal(unigram({scored("a", -1.0)}, nullptr)), HasSubstr("unk_id null is no token"));
-    EXPECT_THAT(refusal(unigram({scored("a", -1.0)}, 1)), HasSubstr("unk_id 1 is no token"));
+    EXPECT_THAT(refusal(unigram({scored("a", -1.0)}, nullptr)), HasSubstr("unk_id null is not a token"));
+    EXPECT_THAT(refusal(unigram({scored("a", -1.0)}, 1)), HasSubstr("unk_id 1 is not a token"));
     EXPECT_THAT(refusal(unigram({scored("a", "b")}, 0)),
-                HasSubstr("token 0 is [\"a\",\"b\"], not a text and its score"));
+                HasSubstr("token 0 is [\"a\",\"b\"], not a string and its score"));
     EXPECT_THAT(refusal(unigram({scored("a", 1e300)}, 0)), HasSubstr("token 0 has the score"));
     EXPECT_THAT(refusal(unigram({scored("a", -1.0), scored("a", -2.0)}, 0)),
                 HasSubstr("token 'a' has the ids 0 and 1"));

@@ -72,7 +72,7 @@ TEST(TemplateBuiltIns, TruncateTexts) {
            {"{{ 'abcdef' | truncate(2, leeway=9) }}",
             "fault: t:1: truncate: a length of 2, expected at least that of the end"},
            {"{{ 'abc' | truncate(leeway=-1) }}", "fault: t:1: truncate: a leeway of -1, expected at least 0"},
-           {"{{ [1, 2, 3] | truncate(1, end='', leeway=0) }}", "fault: t:1: truncate takes a text, got a long list"}},
+           {"{{ [1, 2, 3] | truncate(1, end='', leeway=0) }}", "fault: t:1: truncate takes a string, got a long list"}},
           s);
 }
 
@@ -106,11 +106,11 @@ TEST(TemplateBuiltIns, RefuseFormatsThatPythonRefuses) {
            {"{{ '{a}'.format(1) }}", "fault: t:1: format: no value for 'a'"},
            {"{{ '{0[}'.format(1) }}", "fault: t:1: format: a field has no end, expected '}'"},
            {"{{ '{0.}'.format(1) }}", "fault: t:1: format: a part of a field's name is empty"},
-           {"{{ '{:x}'.format('a') }}", "fault: t:1: format: 'x' is no type for a str"},
-           {"{{ '{:d}'.format(1.5) }}", "fault: t:1: format: 'd' is no type for a float"},
+           {"{{ '{:x}'.format('a') }}", "fault: t:1: format: 'x' is not a type for a str"},
+           {"{{ '{:d}'.format(1.5) }}", "fault: t:1: format: 'd' is not a type for a float"},
            {"{{ '{:.2}'.format(1) }}", "fault: t:1: format: whole numbers have no precision"},
            {"{{ '{:,x}'.format(1) }}", "fault: t:1: format: ',x' groups digits where its type has none"},
-           {"{{ '{:=5}'.format('a') }}", "fault: t:1: format: '=5' has '=', which texts do not"},
+           {"{{ '{:=5}'.format('a') }}", "fault: t:1: format: '=5' has '=', which strings do not take"},
            {"{{ '{:5}'.format([]) }}", "fault: t:1: format: a list takes no format, got '5'"},
            {"{{ '{:{:{}}}'.format(1, 2, 3) }}", "fault: t:1: format: fields are nested too deep in specs"},
            {"{{ '{:9999999}'.format(1) }}", "fault: t:1: format: '9999999' has a width above 1048576"},

@@ -67,7 +67,7 @@ TEST_F(GgufChats, say_what_templates_of_chats_need) {
     EXPECT_EQ(chat(tiny_llama().key("tokenizer.ggml.bos_token_id", 3u)).error(),
               at + "tokenizer.ggml.bos_token_id is 3, expected a token id below 3");
     EXPECT_EQ(chat(tiny_llama().key("tokenizer.chat_template", 7u)).error(),
-              at + "tokenizer.chat_template is 7, expected a text of at most 4194304 bytes");
+              at + "tokenizer.chat_template is 7, expected a string of at most 4194304 bytes");
 }
 
 }  // namespace

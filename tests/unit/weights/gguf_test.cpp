@@ -152,8 +152,8 @@ TEST(Gguf, checks_each_tensor_s_shape_and_place) {
     EXPECT_THAT(with({4, 0}, 0, 0), HasSubstr("has a size of 0"));
     EXPECT_THAT(with({uint64_t{1} << 40, uint64_t{1} << 40}, 0, 0), HasSubstr("has a size of 1099511627776"));
     EXPECT_THAT(with({uint64_t{1} << 40, uint64_t{1} << 23}, 0, 0), HasSubstr("has a size that overflows"));
-    EXPECT_THAT(with({33}, 8, 0), HasSubstr("has rows of 33 numbers, which are no whole blocks of Q8_0 (32)"));
-    EXPECT_THAT(with({4}, 0, 16), HasSubstr("begins at byte 16 of the data, which is no multiple of 32"));
+    EXPECT_THAT(with({33}, 8, 0), HasSubstr("has rows of 33 numbers, which are not whole blocks of Q8_0 (32)"));
+    EXPECT_THAT(with({4}, 0, 16), HasSubstr("begins at byte 16 of the data, not a multiple of 32"));
     EXPECT_THAT(with({4}, 0, 64), HasSubstr("ends at byte 80 of the data, but the file holds only 64"));
     EXPECT_THAT(with({4}, 0, UINT64_MAX - 8), HasSubstr("has a size that overflows"));
     EXPECT_THAT(error_of(GgufBytes().tensor("t", {1}, 0, 0).tensor("t", {1}, 0, 0).with("xxxx")),

@@ -246,7 +246,7 @@ TEST_F(PackedLinears, say_which_shape_they_have_and_which_they_need) {
                              "of another model?)");
     EXPECT_EQ(error(8, 128), "tensor 'a.qweight' is i32 (8, 8) but the model needs i32 (16, 8) (is quantization_config "
                              "of another model?)");
-    EXPECT_EQ(error(8, 60), "'a' is packed by gptq, but its shape (8, 60) is no multiple of 8");
+    EXPECT_EQ(error(8, 60), "'a' is packed by gptq, but its shape (8, 60) is not a multiple of 8");
     const auto narrow = source({"gptq", 4, 8}, {{"a", 8, 64}});
     EXPECT_EQ(narrow.load(spec(64, {part("a.weight", 8)}), kStored, 0, 1).error(),
               "'a' has groups of 8 columns, expected a multiple of 16");

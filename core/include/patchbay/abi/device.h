@@ -51,9 +51,9 @@ enum { PB_GATE_SILU = 0, PB_GATE_GELU_TANH = 1, PB_GATE_GELU_ERF = 2 };
 typedef struct pb_state { /* [step] where a recurrent layer keeps the states of the batch's sequences */
     uint32_t  struct_size;
     uint32_t  page_count;
-    void     *data;         /* page p begins at data + p · page_stride; 64-byte aligned. NULL if the device computes not */
+    void     *data;         /* page p begins at data + p · page_stride; 64-byte aligned. NULL if it computes nothing */
     uint64_t  page_stride;  /* bytes, a multiple of 64 */
-    pb_tensor pages;        /* (S) i32: each sequence's page, no other's; −1: its rows count for nothing */
+    pb_tensor pages;        /* (S) i32: each sequence's page, no other's; −1: its rows are ignored */
     pb_tensor query_starts; /* (S + 1) i32: rows of sequence s are [starts[s], starts[s + 1]) */
     pb_tensor is_first_chunk; /* (S) i32, 1: the sequence begins here, and its state is zero whatever its page holds; else 0 */
 } pb_state;

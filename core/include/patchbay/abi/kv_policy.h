@@ -1,6 +1,6 @@
 /* patchbay/abi/kv_policy.h - which cached page is evicted next. The policy decides, the host applies: it keeps what is
  * cached and who holds it, checks each page that the policy chooses, and where a choice is wrong or missing it evicts the
- * page unused the longest. A wrong policy makes prefixes miss; it never costs a request.
+ * page unused the longest. A wrong policy causes prefix cache misses; it never fails a request.
  *
  * A page is cached from the time when its last sequence lets go of it until it is evicted, if its content can be found
  * by its tokens. Pages without such content are taken before any cached one; the policy never hears of them. No two

@@ -39,7 +39,7 @@ typedef struct pb_propose_batch { /* [call] */
      * from. The host reads it only where `drawn` is 1. NULL: not wanted. */
     float                *probs;
     uint8_t              *drawn;       /* with probs, out, (row_count, max_drafts): 1 where the draft was drawn at random from
-                                          its row of probs; 0, as it comes: it follows from the tokens before it */
+                                          its row of probs; 0 (initial value): chosen deterministically */
     uint32_t              vocab_size;  /* of the target; with probs */
     uint32_t              reserved;
 } pb_propose_batch;

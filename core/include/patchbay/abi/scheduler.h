@@ -28,7 +28,7 @@ typedef struct pb_sequence { /* an element of running and waiting: one sequence 
     uint64_t arrival_us;     /* on the engine's clock                                               */
     uint64_t deadline_us;    /* 0: none                                                             */
     int32_t  priority;       /* lower runs first                                                    */
-    uint32_t tenant;         /* 0: none named                                                       */
+    uint32_t tenant;         /* 0: none                                                             */
     uint32_t prompt_tokens;
     uint32_t output_tokens;  /* made so far; one that a step in flight makes counts, unless it is the last */
     uint32_t max_tokens;     /* output tokens after which it ends at the latest                     */
@@ -42,7 +42,7 @@ typedef struct pb_sequence { /* an element of running and waiting: one sequence 
                               * finds when it applies the plan. Kept current for the first 128 that wait   */
     uint32_t flags;
     uint32_t preemptions;    /* how often so far                                                    */
-    uint32_t expected_output_tokens; /* that its sender says it will make; 0: not said        */
+    uint32_t expected_output_tokens; /* expected output length, as declared by the request; 0: unknown */
     uint32_t cached_pages_in_use; /* waiting: of the pages of its cached_tokens, those that running sequences hold.
                                    * Sharing them takes no free page. 0 where the hint is not kept current */
     uint32_t beams;          /* of its search, which are admitted and preempted together; 0: it is no beam    */

@@ -44,7 +44,7 @@ typedef struct pb_metrics {
     void (*set)(void *ctx, const char *name, double value);  /* [any] a gauge               */
 } pb_metrics;
 
-/* Another device, for one that stands before it: asked for in create() only. What it makes lives as long as the component
+/* Another device, for a device that wraps it: asked for in create() only. What it makes lives as long as the component
  * that asked, unless it is closed. Such a device cannot ask for one itself. Offered to devices. */
 #define PB_SERVICE_DEVICES "patchbay.devices/1"
 #define PB_DEVICES_REVISION 1 /* a draft */

@@ -246,10 +246,10 @@ inline bool arrived_later(const pb_sequence& a, const pb_sequence& b) {
     return a.arrival_us != b.arrival_us ? a.arrival_us > b.arrival_us : a.id > b.id;
 }
 
-// Where no seat is free, the running one with the highest key(s), of equals the latest, gives its seat up, to be
-// recomputed later, if one waits whose key is lower by more than price(s) and which would be admitted in its place.
-// One a step, so that those who come do not drive out all who run. A beam takes all of its search with it, which comes
-// back when there are seats for all: one gives way only where no other sequence may.
+// If `max_num_seqs` is reached, preempts the running sequence with the highest key(s), of equals the latest, in favour
+// of a waiting one whose key is lower by more than price(s) and that would be admitted in its place. At most one per
+// step, so that new arrivals cannot displace every running sequence. A beam takes its whole search with it, which
+// returns when there are seats for all of it: a beam gives way only where no other sequence may.
 template <class Key, class Price>
 void trade_seat(const SchedulerStep& step, StepPacker& packer, Key&& key, Price&& price) {
     if (packer.seats_left() > 0 || step.running.empty() || step.waiting.empty()) return;

@@ -1,5 +1,5 @@
-// How many blocks are kept free when requests are admitted: more while others are preempted for want of blocks, fewer
-// again in calm. Engine-internal; `adaptive_watermark`.
+// How many blocks are kept free when requests are admitted: more when blocks run out, fewer again once preemptions
+// stop. Engine-internal; `adaptive_watermark`.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -30,20 +30,20 @@ std::vector<Row> draw_rows() {
                      .sampler = &Wire::min_p, .refused_with_beams = true, .recommended = true}},
         {&P::repetition_penalty,
          {.name = "repetition_penalty",
-          .flag = {"--repetition-penalty", "above 1: less of what prompt and output have (1: off)"},
-          .key_help = "above 1: less of what prompt and output have", .sampler = &Wire::repetition_penalty,
+          .flag = {"--repetition-penalty", "above 1: penalise tokens that occur in prompt or output (1: off)"},
+          .key_help = "above 1: penalise tokens that occur in prompt or output", .sampler = &Wire::repetition_penalty,
           .refused_with_beams = true, .recommended = true}},
         {&P::presence_penalty,
          {.name = "presence_penalty",
-          .flag = {"--presence-penalty", "above 0: less of what the output has (0: off)"},
-          .key_help = "above 0: less of what the output has", .sampler = &Wire::presence_penalty,
+          .flag = {"--presence-penalty", "above 0: penalise tokens that occur in the output (0: off)"},
+          .key_help = "above 0: penalise tokens that occur in the output", .sampler = &Wire::presence_penalty,
           .refused_with_beams = true}},
         {&P::frequency_penalty,
          {.name = "frequency_penalty",
-          .flag = {"--frequency-penalty", "the same, for each time it appeared (0: off)"},
-          .key_help = "the same, for each time it appeared", .sampler = &Wire::frequency_penalty,
+          .flag = {"--frequency-penalty", "the same, once per occurrence (0: off)"},
+          .key_help = "the same, once per occurrence", .sampler = &Wire::frequency_penalty,
           .refused_with_beams = true}},
-        {&P::seed, {.name = "seed", .flag = {"--seed", "seed of every prompt's draws"}}},
+        {&P::seed, {.name = "seed", .flag = {"--seed", "seed of the random draws for each prompt"}}},
     };
 }
 
@@ -51,8 +51,8 @@ std::vector<Row> stage_rows() {
     return {
         {&P::top_n_sigma,
          {.name = "top_n_sigma",
-          .flag = {"--top-n-sigma", "sample among logits so many standard deviations below the highest", kShown},
-          .key_help = "sample among logits so many standard deviations below the highest; 0: off",
+          .flag = {"--top-n-sigma", "sample among logits at most this many standard deviations below the top", kShown},
+          .key_help = "sample among logits at most this many standard deviations below the top; 0: off",
           .sampler = &Wire::top_n_sigma, .refused_with_beams = true}},
         {&P::typical_p,
          {.name = "typical_p",
@@ -66,12 +66,12 @@ std::vector<Row> stage_rows() {
           .sampler = &Wire::xtc_probability, .refused_with_beams = true}},
         {&P::xtc_threshold,
          {.name = "xtc_threshold",
-          .flag = {"--xtc-threshold", "probability from which on a token is a top choice", kShown},
-          .key_help = "probability from which on a token is a top choice", .sampler = &Wire::xtc_threshold}},
+          .flag = {"--xtc-threshold", "minimum probability of a top choice", kShown},
+          .key_help = "minimum probability of a top choice", .sampler = &Wire::xtc_threshold}},
         {&P::dry_multiplier,
          {.name = "dry_multiplier",
-          .flag = {"--dry-multiplier", "above 0: less of what would go on with a repetition (0: off)", kShown},
-          .key_help = "above 0: less of what would go on with a repetition", .sampler = &Wire::dry_multiplier,
+          .flag = {"--dry-multiplier", "above 0: penalise tokens that would continue a repetition (0: off)", kShown},
+          .key_help = "above 0: penalise tokens that would continue a repetition", .sampler = &Wire::dry_multiplier,
           .refused_with_beams = true}},
         {&P::dry_base,
          {.name = "dry_base",
@@ -91,15 +91,16 @@ std::vector<Row> stage_rows() {
                                              "(default: newline : \" *)"}}},
         {&P::mirostat,
          {.name = "mirostat", .low = 0, .high = 2, .only = {0, 2},
-          .flag = {"--mirostat", "2: cut by a surprisal that follows the output's (0: off)"},
-          .key_help = "2: cut by a surprisal that follows the output's; 0: off", .refused_with_beams = true}},
+          .flag = {"--mirostat", "2: limit the surprisal of each token so that the output's stays near tau (0: off)"},
+          .key_help = "2: limit the surprisal of each token so that the output's stays near tau; 0: off",
+          .refused_with_beams = true}},
         {&P::mirostat_tau,
          {.name = "mirostat_tau", .unit = "bits",
-          .flag = {"--mirostat-ent", "surprisal to keep to, in bits", kShown}, .key_help = "surprisal to keep to"}},
+          .flag = {"--mirostat-ent", "target surprisal (tau), in bits", kShown}, .key_help = "target surprisal (tau)"}},
         {&P::mirostat_eta,
          {.name = "mirostat_eta",
-          .flag = {"--mirostat-lr", "share of an error that is made up for with the next token", kShown},
-          .key_help = "share of an error made up for with the next token", .sampler = &Wire::mirostat_eta}},
+          .flag = {"--mirostat-lr", "learning rate (eta)", kShown},
+          .key_help = "learning rate (eta)", .sampler = &Wire::mirostat_eta}},
     };
 }
 
@@ -107,27 +108,27 @@ std::vector<Row> outputs_rows() {
     return {
         {&P::n,
          {.name = "n", .low = 1, .high = kMaxOutputs, .unit = "outputs",
-          .flag = {"--n", "outputs of each prompt, with draws of their own (needs a temperature above 0)"},
+          .flag = {"--n", "outputs for each prompt, each with its own random draws (needs a temperature above 0)"},
           .key_help = "of a request"}},
         {&P::best_of,
          {.name = "best_of", .low = 0, .high = kMaxOutputs, .unit = "outputs",
-          .flag = {"--best-of", "outputs that are made, of which the n most likely are shown", false, 1},
-          .key_help = "that are made, of which the n likeliest are the request's; 0: n", .refused_with_beams = true,
+          .flag = {"--best-of", "sequences to generate, of which the n most likely are printed", false, 1},
+          .key_help = "to generate, of which the n most likely are returned; 0: n", .refused_with_beams = true,
           .of_the_model = true}},
         {&P::beam_width,
          {.name = "beam_width", .low = 0, .high = kMaxOutputs, .unit = "beams",
           .json = InJson::kNo, // "use_beam_search" and "n"
-          .flag = {"--beam-width", "beam search with so many beams, whose n best are shown", false, 1},
+          .flag = {"--beam-width", "beam search: number of beams; the n best are printed", false, 1},
           .key_help = "of a beam search; 0: none", .of_the_model = true}},
         {&P::length_penalty,
          {.name = "length_penalty",
           .flag = {"--length-penalty",
-                   "beam search orders by log-probability / tokens ^ penalty: above 0 for longer ones", kShown},
-          .key_help = "of a beam search: above 0 for longer ones"}},
+                   "beam search ranks by log-probability / tokens ^ penalty: above 0 favours longer ones", kShown},
+          .key_help = "of a beam search: above 0 favours longer outputs"}},
         {&P::early_stopping,
          {.name = "early_stopping", .json = InJson::kOwnReader, // only with "use_beam_search"
           .flag = {"--early-stopping", "when beam search ends: false, true or never"},
-          .key_help = "when a beam search ends that has beam_width complete sequences"}},
+          .key_help = "when a beam search with beam_width complete sequences ends"}},
     };
 }
 
@@ -135,8 +136,8 @@ std::vector<Row> report_rows() {
     return {
         {&P::logprobs,
          {.name = "logprobs", .low = -1, .json = InJson::kOwnReader, // chats have it as a switch
-          .flag = {"--logprobs", "log-probabilities of each token and of so many of the highest (-1: all), in "
-                                 "--output-format jsonl"},
+          .flag = {"--logprobs", "log-probabilities of each sampled token and of this many most likely tokens "
+                                 "(-1: all), in --output-format jsonl"},
           .of_the_model = true}},
         {&P::prompt_logprobs,
          {.name = "prompt_logprobs", .low = -1,
@@ -144,7 +145,7 @@ std::vector<Row> report_rows() {
         {&P::skip_reading_prefix_cache, {.name = "skip_reading_prefix_cache", .json = InJson::kNo}},
         {&P::logits_statistics,
          {.name = "logits_statistics", .json = InJson::kNo,
-          .flag = {"--logits-statistics", "entropy, maximum and the first token's share of the logits, in "
+          .flag = {"--logits-statistics", "entropy, highest logit and probability of the most likely token, in "
                                           "--output-format jsonl and metrics"},
           .key_help = "in metrics; costs a pass over each row", .refused_with_beams = true, .of_the_model = true}},
     };
@@ -159,8 +160,8 @@ std::vector<Row> token_rows() {
           .refused_with_beams = true, .of_the_model = true}},
         {&P::bad_words,
          {.name = "bad_words",
-          .flag = {"--bad-word", "text that the output does not have; may be given several times"},
-          .key_help = "texts that an output does not have", .refused_with_beams = true, .of_the_model = true}},
+          .flag = {"--bad-word", "text that must not appear in the output; may be given several times"},
+          .key_help = "texts that must not appear in an output", .refused_with_beams = true, .of_the_model = true}},
     };
 }
 
@@ -175,7 +176,7 @@ std::vector<Row> end_rows() {
         {&P::include_stop_str_in_output,
          {.name = "include_stop_str_in_output", .flag = {"--include-stop", "keep the stop text"}}},
         {&P::skip_special_tokens, {.name = "skip_special_tokens"}},
-        {&P::ignore_eos, {.name = "ignore_eos", .flag = {"--ignore-eos", "go on after the end-of-text token"}}},
+        {&P::ignore_eos, {.name = "ignore_eos", .flag = {"--ignore-eos", "continue after the end-of-text token"}}},
     };
 }
 
@@ -233,16 +234,16 @@ const std::vector<ParameterRow<RepetitionDetection>>& rows_of() {
     static const std::vector<ParameterRow<R>> rows{
         {&R::max_pattern_size,
          {.name = "max_pattern_size", .low = 0, .high = kMaxPattern, .unit = "tokens",
-          .flag = {"--repetition-max-pattern", "end an output that repeats a pattern of up to so many tokens (0: off)"},
+          .flag = {"--repetition-max-pattern", "end an output that repeats a pattern of up to N tokens (0: off)"},
           .key_help = "of the pattern; 0: off"}},
         {&R::min_pattern_size,
          {.name = "min_pattern_size", .low = 0, .high = kMaxPattern, .unit = "tokens",
-          .flag = {"--repetition-min-pattern", "of at least so many tokens", kShown},
+          .flag = {"--repetition-min-pattern", "minimum length of the pattern, in tokens", kShown},
           .key_help = "of the pattern; 0: 1"}},
         {&R::min_count,
          {.name = "min_count", .low = 2, .high = 1e6, .unit = "times",
-          .flag = {"--repetition-min-count", "so many times", kShown},
-          .key_help = "that it stands at the output's end"}}};
+          .flag = {"--repetition-min-count", "copies of the pattern that end the output", kShown},
+          .key_help = "that it stands at the end of the output"}}};
     return rows;
 }
 

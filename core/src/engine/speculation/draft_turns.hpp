@@ -1,4 +1,4 @@
-// The sequences of a propose(), and which of them the pass under way is asked for. Part of DraftModel.
+// The sequences of a propose(), and which of them the current pass computes. Part of DraftModel.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -121,7 +121,7 @@ Result<> Proposals::ask(std::span<const DraftRow> rows) {
                                  {max_drafts, p_.speculation.max_paths, p_.vocab_size});
         if (!tree.sound) // what a proposer writes into parents may be wrong: that is its fault
             note_fault(Fault::kContract,
-                       slot_.current().label() + std::string(" gave a draft whose parent is no earlier draft"),
+                       slot_.current().label() + std::string(" gave a draft whose parent is not an earlier draft"),
                        "it is cut, with what follows");
         appender_.append_tree(s, std::move(tree.paths));
     }

@@ -176,7 +176,8 @@ void Evaluator::append(std::string_view text) {
 void Evaluator::assign(const Target& target, const Value& value) {
     if (!target.field.empty()) {
         Namespace* const space = scopes_.look_up(target.names.front()).space();
-        if (!space) refuse("'" + target.names.front() + "' is no namespace, so '" + target.field + "' cannot be set");
+        if (!space)
+            refuse("'" + target.names.front() + "' is not a namespace, so '" + target.field + "' cannot be set");
         budget_.steps(space->fields.size() / 8);
         for (auto& [name, old] : space->fields)
             if (name == target.field) return void(old = value);

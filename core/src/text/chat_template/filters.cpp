@@ -232,7 +232,7 @@ Value truncate(Budget& budget, const Value& v, const Read& a) {
     if (kept < 0) refuse("truncate: a length of " + std::to_string(length) + ", expected at least that of the end");
     if (leeway < 0) refuse("truncate: a leeway of " + std::to_string(leeway) + ", expected at least 0");
     if (const int64_t all = length_of(budget, v); all - leeway <= length) return v;
-    if (!v.string()) refuse("truncate takes a text, got a long " + type_name(v));
+    if (!v.string()) refuse("truncate takes a string, got a long " + type_name(v));
     const std::string& s = *v.string();
     std::string out = s.substr(0, byte_of(s, static_cast<size_t>(kept)));
     if (const size_t space = out.rfind(' '); space != out.npos && !a.flag(1, "killwords", false)) out.resize(space);

@@ -73,7 +73,7 @@ class SpecParser {
         has_fill_ = aligns(peek(1));
         if (has_fill_) spec_.fill = all_[at_++];
         if (has_fill_ || aligns(peek())) spec_.align = take();
-        if (spec_.align == '=' && otherwise == '<') wrong("has '=', which texts do not");
+        if (spec_.align == '=' && otherwise == '<') wrong("has '=', which strings do not take");
     }
     int64_t number() {
         int64_t n = 0;
@@ -89,7 +89,7 @@ class SpecParser {
 };
 
 [[noreturn]] void refuse_type(const Spec& s, const Value& v) {
-    refuse(std::string("format: '") + s.type + "' is no type for a " + type_name(v));
+    refuse(std::string("format: '") + s.type + "' is not a type for a " + type_name(v));
 }
 
 std::string repeated_fill(const std::string& fill, int64_t times) {
@@ -223,7 +223,7 @@ std::string real_text(const Spec& s, double d) {
 
 std::string text_text(const Spec& s, const Value& v) {
     if (s.type != 's') refuse_type(s, v);
-    if (s.sign || s.no_negative_zero || s.alternative) refuse("format: a text takes no sign, 'z' or '#'");
+    if (s.sign || s.no_negative_zero || s.alternative) refuse("format: a string takes no sign, 'z' or '#'");
     std::string text = *v.string();
     if (s.precision >= 0) text.resize(byte_of(text, static_cast<size_t>(s.precision)));
     return padded(s, "", text);

@@ -186,7 +186,7 @@ class Lexer {
         size_t end = at_ + 2;
         while (end < text_.size() && (begins_name(text_[end]) || is_ascii_digit(text_[end]))) end += 1;
         const auto value = whole_number_in(std::string_view(text_).substr(at_, end - at_), 0);
-        if (!value) fault("'" + text_.substr(at_, std::min<size_t>(end - at_, 40)) + "' is no number, or too large");
+        if (!value) fault("'" + text_.substr(at_, std::min<size_t>(end - at_, 40)) + "' is not a number, or too large");
         add(TokenKind::kInteger, std::to_string(*value));
         at_ = end;
         return true;
@@ -231,7 +231,7 @@ class Lexer {
         return out;
     }
     void append_code(std::string& out, uint32_t code) const {
-        if (!is_character(code)) fault("an escape in a string is no character");
+        if (!is_character(code)) fault("an escape in a string is not a character");
         out += character_of(code);
     }
     uint32_t octal() { // one to three digits

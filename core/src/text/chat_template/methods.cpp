@@ -144,7 +144,7 @@ Value fill_method(Budget& budget, const std::string& s, const Read& a) {
     if (code_points(by) != 1) refuse("the fill character must be one character");
     const auto length = static_cast<int64_t>(code_points(s));
     const int64_t width = whole_number(a.need(0, "width"), "a width"), more = std::max<int64_t>(width - length, 0);
-    if (more > 1 << 20) refuse("a text would be too long");
+    if (more > 1 << 20) refuse("a string would be too long");
     budget.bytes(static_cast<uint64_t>(more) * by.size());
     const int64_t before = left && right ? more / 2 + (more & width & 1) : left ? more : 0; // as Python divides it
     std::string out;
@@ -157,7 +157,7 @@ Value fill_method(Budget& budget, const std::string& s, const Read& a) {
 Value zfill_method(Budget& budget, const std::string& s, const Read& a) {
     const int64_t width = whole_number(a.need(0, "width"), "a width");
     const int64_t more = std::max<int64_t>(width - static_cast<int64_t>(code_points(s)), 0);
-    if (more > 1 << 20) refuse("a text would be too long");
+    if (more > 1 << 20) refuse("a string would be too long");
     budget.bytes(static_cast<uint64_t>(more));
     const size_t sign = s.starts_with('-') || s.starts_with('+');
     return s.substr(0, sign) + std::string(static_cast<size_t>(more), '0') + s.substr(sign);

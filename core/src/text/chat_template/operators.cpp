@@ -13,7 +13,7 @@ namespace {
 Value repeated(Budget& budget, const Value& of, int64_t times) {
     const auto n = static_cast<uint64_t>(std::max<int64_t>(times, 0));
     if (const std::string* s = of.string()) {
-        if (n > 0 && s->size() > (1u << 30) / n) refuse("a text would be too long");
+        if (n > 0 && s->size() > (1u << 30) / n) refuse("a string would be too long");
         budget.bytes(s->size() * n);
         std::string out;
         for (uint64_t i = 0; i < n; ++i) out += *s;

@@ -110,7 +110,7 @@ Result<std::string> text_of(const TraceBuilder& b, const Json& object, const cha
     const Json& value = object.at(key);
     if (!value.is_string() || value.get_ref<const std::string&>().empty() ||
         value.get_ref<const std::string&>().size() > kLongestName)
-        return b.fault("'" + std::string(key) + "' is " + what_is(value) + ", expected a text");
+        return b.fault("'" + std::string(key) + "' is " + what_is(value) + ", expected a string");
     return value.get<std::string>();
 }
 
