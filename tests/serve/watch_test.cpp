@@ -10,6 +10,7 @@
 #include "paths.hpp"
 #include "serve/admin_client.hpp"
 #include "serve/folder_watch.hpp"
+#include "serve/new_builds.hpp"
 #include "serve/server_fixture.hpp"
 #include "serve/temporary_folder.hpp"
 
@@ -77,6 +78,57 @@ TEST(FolderWatch, SaysWhichFolderCannotBeWatched) {
     const auto watch = FolderWatch::start({"/nowhere"}, [](const fs::path&) {});
     ASSERT_FALSE(watch);
     EXPECT_EQ(watch.error(), "cannot watch /nowhere: No such file or directory");
+}
+
+// Builds of fcfs by their manifests alone: a digest of the same digit throughout each.
+class BuildsOf : public ::testing::Test {
+  protected:
+    static std::string sha256(char digit) { return std::string(64, digit); }
+    // What is reported where this one is in the folder and that one in the slot.
+    std::string reported(char there, char in_slot) {
+        const fs::path file = fs::path(kBuildDir) / "lib/patchbay/plugins/scheduler-fcfs.plugin.json";
+        Json manifest = Json::parse(std::ifstream(file));
+        manifest["sha256"] = sha256(there);
+        std::ofstream(folder_.path() / "scheduler-fcfs.so") << there;
+        std::ofstream(folder_.path() / "scheduler-fcfs.plugin.json") << manifest;
+        const auto registry = host::Registry::open({folder_.path()});
+        if (!registry) throw std::runtime_error(registry.error());
+        SlotStatus slot;
+        slot.identity.kind = "scheduler";
+        slot.identity.name = "fcfs";
+        slot.identity.sha256 = sha256(in_slot);
+        journal_ = {};
+        journal_.slots.push_back(slot);
+        return digits(builds_.look(journal_, *registry));
+    }
+    std::string unused() const { return digits(builds_.unused(journal_)); }
+
+  private:
+    static std::string digits(const std::vector<NewBuild>& builds) {
+        std::string out;
+        for (const NewBuild& b : builds) out += b.sha256[0];
+        return out;
+    }
+    const TemporaryFolder folder_;
+    JournalState journal_;
+    NewBuilds builds_;
+};
+
+TEST_F(BuildsOf, AreNewAgainAfterAnotherTookTheirPlace) {
+    EXPECT_EQ(reported('a', 'a'), "");
+    EXPECT_EQ(reported('b', 'a'), "b");
+    EXPECT_EQ(reported('a', 'b'), "a");
+    EXPECT_EQ(reported('b', 'a'), "b");
+    EXPECT_EQ(reported('c', 'b'), "c");
+    EXPECT_EQ(unused(), "c") << "what is gone can no longer be adopted";
+}
+
+TEST_F(BuildsOf, AreReportedOnceAlsoWhereTheyWereRolledBack) {
+    EXPECT_EQ(reported('b', 'a'), "b");
+    EXPECT_EQ(reported('b', 'b'), "");
+    EXPECT_EQ(unused(), "");
+    EXPECT_EQ(reported('b', 'a'), "");
+    EXPECT_EQ(unused(), "b");
 }
 
 class Watching { // a server whose fcfs and llama lie in a folder of its own
