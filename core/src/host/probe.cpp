@@ -20,6 +20,7 @@
 #include "base/numbers.hpp"
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
+#include "host/library.hpp"
 #include "host/probe_folder.hpp"
 #include "host/probe_wire.hpp"
 
@@ -211,7 +212,11 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
     if (failed) return fail(code_of_open(failed), "cannot start " + program.string() + ": " + std::strerror(failed));
     verdict.theirs.reset();
     end.theirs.reset();
-    return report_of(wait_for(child, verdict.ours, end.ours, timeout_s), library);
+    const Ending ending = wait_for(child, verdict.ours, end.ours, timeout_s);
+    if (ending.how.how == ProbeEnding::How::kLost) return fail("cannot be probed here: " + describe(ending.how));
+    ProbeReport report = report_of(ending, library);
+    if (report.check.starts_with(kMachineFault)) return fail("cannot be probed here: " + report.reason);
+    return report;
 }
 
 namespace {

@@ -50,10 +50,10 @@ struct ProbeOptions {
     std::optional<ProbedComponent> only{}; // none: all, with their defaults
 };
 
-// Fails only where no probe could be run; a bad library is a report.
+// Fails only where no probe could be run to its end; a bad library is a report.
 Result<ProbeReport> probe(const std::filesystem::path& library, const ProbeOptions&);
 // The same, and <plugin>.plugin.json beside the library: written unless it is refused, else removed, and the refusal
-// written to <plugin>.refused.txt.
+// written to <plugin>.refused.txt. A failure leaves both as they are.
 Result<ProbeReport> probe_and_record(const std::filesystem::path& library, const ProbeOptions&);
 // What is written there, as one line; empty: nothing is.
 std::string recorded_refusal(const std::filesystem::path& library);

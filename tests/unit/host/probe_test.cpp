@@ -270,6 +270,25 @@ TEST_F(ProbeTest, AManifestThatCannotBeWrittenIsAFailureNotAVerdict) {
     EXPECT_THAT(error_of(probe_and_record(file, kOptions)), StartsWith("cannot write " + manifest_path(file).string()));
 }
 
+// A probe program that does something first, with the probe that is meant.
+ProbeOptions with_program(const fs::path& file, const std::string& commands) {
+    write(file, "#!/bin/sh\n" + commands + "\nexec '" + kOptions.program.string() + "' \"$@\"\n");
+    fs::permissions(file, fs::perms::owner_all);
+    return {file, 60};
+}
+
+TEST_F(ProbeTest, AFaultOfTheMachineIsNoRefusal) {
+    const fs::path file = folder_ / "answer.so";
+    install("says_one", file);
+    const std::string manifest = bytes_of(manifest_path(file));
+    const auto killed = probe_and_record(file, with_program(folder_ / "killed", "kill -9 $$"));
+    EXPECT_EQ(error_of(killed), "cannot be probed here: the supervisor of its process was killed, or could not begin");
+    const auto full = probe_and_record(file, with_program(folder_ / "full", "ulimit -f 0"));
+    EXPECT_THAT(error_of(full), AllOf(StartsWith("cannot be probed here: cannot write "), HasSubstr("File too large")));
+    EXPECT_EQ(bytes_of(manifest_path(file)), manifest) << "it still vouches for these bytes";
+    EXPECT_EQ(recorded_refusal(file), "");
+}
+
 TEST_F(ProbeTest, WithoutItsProgramThereIsNoVerdict) {
     EXPECT_EQ(error_of(probe(built("says_one"), {folder_ / "missing", 60})),
               "there is no probe program " + (folder_ / "missing").string());
