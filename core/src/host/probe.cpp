@@ -21,6 +21,7 @@
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
 #include "host/library.hpp"
+#include "host/private_copy.hpp"
 #include "host/probe_folder.hpp"
 #include "host/probe_wire.hpp"
 
@@ -234,11 +235,20 @@ Result<> check_is_library(const fs::path& file) {
                    (fs::is_regular_file(beside, error) ? " (did you mean " + beside.string() + "?)" : ""));
 }
 
+std::string digest_of(const fs::path& file) { // empty: it cannot be read
+    const auto digest = file_sha256(file);
+    return digest ? *digest : "";
+}
+
 }  // namespace
 
 Result<ProbeReport> probe_and_record(const fs::path& library, const ProbeOptions& options) {
     PB_CHECK(check_is_library(library));
+    const std::string before = digest_of(library);
     PB_TRY(ProbeReport report, probe(library, options));
+    // A newer build may have been probed meanwhile: what lies beside it is not of these bytes.
+    if (digest_of(library) != before || (report.manifest && report.manifest->sha256 != before))
+        return fail("it changed while it was probed");
     std::error_code ignored;
     if (report.manifest) {
         PB_CHECK(write_manifest(*report.manifest, manifest_path(library)));

@@ -53,7 +53,7 @@ struct ProbeOptions {
 // Fails only where no probe could be run to its end; a bad library is a report.
 Result<ProbeReport> probe(const std::filesystem::path& library, const ProbeOptions&);
 // The same, and <plugin>.plugin.json beside the library: written unless it is refused, else removed, and the refusal
-// written to <plugin>.refused.txt. A failure leaves both as they are.
+// written to <plugin>.refused.txt. A failure leaves both as they are; that the library changed meanwhile is one.
 Result<ProbeReport> probe_and_record(const std::filesystem::path& library, const ProbeOptions&);
 // What is written there, as one line; empty: nothing is.
 std::string recorded_refusal(const std::filesystem::path& library);

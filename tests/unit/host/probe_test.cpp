@@ -222,6 +222,17 @@ TEST_F(ProbeTest, ARefusalTakesTheOlderManifestAway) {
     EXPECT_FALSE(fs::exists(manifest_path(file)));
 }
 
+TEST_F(ProbeTest, ARefusalOfWhatIsNoLongerThereLeavesTheNewerBuildAlone) {
+    const fs::path file = folder_ / "answer.so", newer = folder_ / "newer.so";
+    install("says_one", file); // its manifest is there, as another probe wrote it
+    write(newer, bytes_of(file));
+    write(file, bytes_of(built("gives_way")));
+    const Variable from("NEWER_BUILD", newer), to("THIS_BUILD", file);
+    EXPECT_EQ(error_of(probe_and_record(file, kOptions)), "it changed while it was probed");
+    EXPECT_EQ(manifest_text(must(read_manifest(manifest_path(file)))), manifest_text(manifest_of(file)));
+    EXPECT_EQ(recorded_refusal(file), "");
+}
+
 TEST_F(ProbeTest, ARefusalIsKeptBesideTheLibraryUntilItPasses) {
     const fs::path file = folder_ / "proposer-answer.so";
     write(file, bytes_of(built("aborts")));
