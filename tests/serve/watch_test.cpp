@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdlib>
 #include <fstream>
 #include <future>
 #include <mutex>
+#include <optional>
 
 #include "paths.hpp"
 #include "serve/admin_client.hpp"
@@ -41,7 +43,7 @@ class Seen {
 TEST(FolderWatch, ReportsAFileOnceItIsWhole) {
     const TemporaryFolder folder, elsewhere;
     Seen seen;
-    const auto watch = FolderWatch::start({folder.path()}, [&](const fs::path& file) { seen.add(file); });
+    const auto watch = FolderWatch::start({folder.path()}, [&](const fs::path& file, int) { seen.add(file); });
     ASSERT_TRUE(watch) << watch.error();
     std::ofstream half(folder.path() / "half.so");
     half << "the first half" << std::flush;
@@ -59,7 +61,7 @@ TEST(FolderWatch, EndsAfterTheFileThatItIsAbout) {
     Seen seen;
     std::promise<void> all_there;
     std::unique_ptr<FolderWatch> watch;
-    auto started = FolderWatch::start({folder.path()}, [&](const fs::path& file) {
+    auto started = FolderWatch::start({folder.path()}, [&](const fs::path& file, int) {
         if (file.filename() == "first.so") all_there.get_future().wait();
         else watch->stop();
         seen.add(file);
@@ -75,9 +77,35 @@ TEST(FolderWatch, EndsAfterTheFileThatItIsAbout) {
 }
 
 TEST(FolderWatch, SaysWhichFolderCannotBeWatched) {
-    const auto watch = FolderWatch::start({"/nowhere"}, [](const fs::path&) {});
+    const auto watch = FolderWatch::start({"/nowhere"}, [](const fs::path&, int) {});
     ASSERT_FALSE(watch);
     EXPECT_EQ(watch.error(), "cannot watch /nowhere: No such file or directory");
+}
+
+TEST(FolderWatch, GoesOnInAFolderThatIsMadeAgain) {
+    const TemporaryFolder above;
+    const fs::path folder = above.path() / "plugins", open = above.path() / "open";
+    for (const fs::path& f : {open, folder}) fs::create_directory(f);
+    Seen seen;
+    const auto watch = FolderWatch::start({open, folder}, [&](const fs::path& file, int) { seen.add(file); });
+    ASSERT_TRUE(watch) << watch.error();
+    fs::remove(open);
+    fs::remove(folder);
+    const fs::path part = above.path() / "part";
+    fs::create_directory(part);
+    fs::permissions(part, fs::perms::all);
+    std::ofstream(part / "of_others.so") << "x";
+    fs::rename(part, open);
+    fs::create_directory(folder);
+    std::ofstream(folder / "there.so") << "x";
+    EXPECT_THAT(seen.wait_for("there.so"), ::testing::Not(::testing::Contains("of_others.so")))
+        << "others may write there now";
+    std::ofstream(folder / "later.so") << "x";
+    seen.wait_for("later.so");
+    fs::rename(folder, above.path() / "moved");
+    fs::create_directory(folder);
+    std::ofstream(folder / "last.so") << "x";
+    seen.wait_for("last.so");
 }
 
 // Builds of fcfs by their manifests alone: a digest of the same digit throughout each.
@@ -211,6 +239,42 @@ TEST(AdminWatch, AdoptsANewBuildOfAPluginInUse) {
     EXPECT_NE(Watching::scheduler(after)["sha256"], before["sha256"]);
     EXPECT_EQ(Watching::scheduler(after)["plugin"], "fcfs");
     EXPECT_EQ(w.until([](const Json& now) { return now["new_builds"].empty(); })["state"], "running");
+}
+
+class Environment { // during the object's life
+  public:
+    Environment(const char* name, const std::string& value) : name_(name) {
+        if (const char* const before = std::getenv(name)) before_ = before;
+        setenv(name, value.c_str(), 1);
+    }
+    ~Environment() {
+        if (before_) setenv(name_, before_->c_str(), 1);
+        else unsetenv(name_);
+    }
+    Environment(const Environment&) = delete;
+
+  private:
+    const char* name_;
+    std::optional<std::string> before_;
+};
+
+bool has_left_a_file(const fs::path& folder) { // a plugin in its probe
+    std::error_code gone;
+    for (fs::recursive_directory_iterator at(folder, gone), end; !gone && at != end; at.increment(gone))
+        if (at->path().filename().string().starts_with("left-by-a-plugin-")) return true;
+    return false;
+}
+
+TEST(AdminWatch, EndsThoughAProbeIsUnderWay) {
+    const TemporaryFolder temporary;
+    const Environment folder("TMPDIR", temporary.path()), timeout("PATCHBAY_PROBE_TIMEOUT_S", "3600");
+    {
+        Watching w(config::WatchMode::kAnnounce);
+        w.replace_build("host/leaves_a_file.so");
+        while (!has_left_a_file(temporary.path())) {
+        }
+    }
+    EXPECT_TRUE(fs::is_empty(temporary.path()));
 }
 
 TEST(AdminWatch, AdoptsANewBuildOfTheModelsPluginWithItsWeights) {

@@ -48,6 +48,7 @@ struct ProbeOptions {
     std::filesystem::path program; // empty: patchbay-probe beside this program
     std::optional<uint32_t> timeout_s{}; // none: that of probe_limits()
     std::optional<ProbedComponent> only{}; // none: all, with their defaults
+    int stop = -1; // a descriptor: once it can be read, the probe is broken off and fails, kCancelled; -1: none
 };
 
 // Fails only where no probe could be run to its end; a bad library is a report.

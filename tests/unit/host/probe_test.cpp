@@ -5,13 +5,17 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
+#include "base/child_process.hpp"
 #include "host/registry.hpp"
 #include "unit/host/host_fixture.hpp"
 #include "paths.hpp"
@@ -130,12 +134,41 @@ class ProbeLeftovers : public ProbeTest {
     Variable variable_{"TMPDIR", temporary_};
 
     bool is_empty() const { return fs::is_empty(temporary_); }
+    bool left_a_file() const {
+        for (const auto& probe_folder : fs::directory_iterator(temporary_)) {
+            std::error_code gone;
+            for (fs::directory_iterator at(probe_folder, gone), end; !gone && at != end; at.increment(gone))
+                if (at->path().filename().string().starts_with("left-by-a-plugin-")) return true;
+        }
+        return false;
+    }
 };
 
 TEST_F(ProbeLeftovers, GoWithAProbeThatTakesTooLong) {
     const ProbeReport report = must(probe(built("leaves_a_file"), {kOptions.program, 1}));
     EXPECT_EQ(report.verdict, Verdict::kRefused);
     EXPECT_THAT(report.reason, HasSubstr("the probe took longer than 1 s in all: killed during this check"));
+    EXPECT_TRUE(is_empty());
+}
+
+TEST_F(ProbeLeftovers, GoWithAProbeThatIsBrokenOff) {
+    Inheritance processes;
+    const Descriptor stop(eventfd(0, EFD_CLOEXEC));
+    ProbeOptions options = kOptions;
+    options.timeout_s = 3600; // which nothing here waits for
+    options.stop = stop.get();
+    std::atomic<bool> ended = false;
+    std::thread stopper([&] {
+        while (!left_a_file() && !ended) poll(nullptr, 0, 5);
+        const uint64_t one = 1;
+        (void)!::write(stop.get(), &one, sizeof one);
+    });
+    const auto report = probe(built("leaves_a_file"), options);
+    ended = true;
+    stopper.join();
+    EXPECT_EQ(error_of(report), "its probe was broken off");
+    EXPECT_EQ(report.code(), StatusCode::kCancelled);
+    EXPECT_TRUE(processes.all_gone());
     EXPECT_TRUE(is_empty());
 }
 
@@ -146,14 +179,6 @@ TEST_F(ProbeLeftovers, GoWithACallerThatIsKilled) {
         (void)probe(built("leaves_a_file"), kOptions);
         _exit(0);
     }
-    const auto left_a_file = [&] {
-        for (const auto& probe_folder : fs::directory_iterator(temporary_)) {
-            std::error_code gone;
-            for (fs::directory_iterator at(probe_folder, gone), end; !gone && at != end; at.increment(gone))
-                if (at->path().filename().string().starts_with("left-by-a-plugin-")) return true;
-        }
-        return false;
-    };
     while (!left_a_file() && waitpid(caller, nullptr, WNOHANG) == 0) poll(nullptr, 0, 5);
     kill(caller, SIGKILL);
     waitpid(caller, nullptr, 0);
