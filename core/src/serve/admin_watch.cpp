@@ -12,7 +12,8 @@ using config::WatchMode;
 
 Result<> Admin::watch_folders() {
     if (options_.requested.swap.watch == WatchMode::kOff) return {};
-    PB_TRY(watch_, FolderWatch::start(registry()->folders(), [this](const auto& file, int stop) { on_file(file, stop); }));
+    PB_TRY(watch_, FolderWatch::start(registry()->folders(),
+                                      [this](const auto& file, int stop) { on_file(file, stop); }));
     return {};
 }
 
