@@ -286,6 +286,12 @@ struct FailsOnceItRefused {
     }
 };
 
+struct TakesNoOtherValue : FirstCome {
+    static constexpr pb_param kParams[] = {
+        patchbay::param::integer("pace", "4", 1, 9, "", "which cannot be set after all", PB_PARAM_HOT)};
+    void configure(const patchbay::Context&) { throw patchbay::Error(PB_UNSUPPORTED, "it is as it is"); }
+};
+
 struct RefusesSomeValues : FirstCome {
     static constexpr pb_param kParams[] = {
         patchbay::param::integer("low", "4", 1, 9, "", "not above high", PB_PARAM_HOT),
@@ -362,5 +368,6 @@ PATCHBAY_PLUGIN(
     wrong<DependsOnWhichObjectItIs>("depends_on_which_object_it_is"), wrong<StarvesLongPrompts>("starves_long_prompts"),
     wrong<KeepsTheView>("keeps_the_view"), wrong<FailsOnceConfigured>("fails_once_configured"),
     wrong<FailsOnceItRefused>("fails_once_it_refused"),
+    patchbay::scheduler<TakesNoOtherValue>({.name = "takes_no_other_value", .version = "1.0.0", .summary = "stiff"}),
     patchbay::scheduler<RefusesSomeValues>({.name = "healthy_but_strict", .version = "1.0.0", .summary = "strict"}),
     wrong<ForgetsItsState>("forgets_its_state", "forgetful/1"), one_object_for_all(), trusts_saved_bytes())

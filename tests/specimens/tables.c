@@ -60,6 +60,9 @@
 #ifndef DEFAULT
 #define DEFAULT "1"
 #endif
+#ifndef HOT
+#define HOT 0
+#endif
 #ifndef MOST
 #define MOST 8
 #endif
@@ -170,7 +173,8 @@ __attribute__((destructor)) static void at_unload(void) { AT_UNLOAD; }
 /* ---- tables --------------------------------------------------------------------------------- */
 
 static const pb_param params[] = {
-    {"drafts", PB_PARAM_INT, PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX, DEFAULT, 1, MOST, NULL, "tokens", "to be checked"}};
+    {"drafts", PB_PARAM_INT, PB_PARAM_HAS_MIN | PB_PARAM_HAS_MAX | HOT, DEFAULT, 1, MOST, NULL, "tokens",
+     "to be checked"}};
 
 static const pb_proposer table = {TABLE_SIZE, 0, PROPOSE, NULL, NULL};
 static const pb_component component = {.struct_size = sizeof component,

@@ -32,7 +32,7 @@ class LentMemory {
     T* lend(const std::vector<T>& values) {
         return lend(values.data(), values.size());
     }
-    // Records as a newer host lays them out: `stride` bytes apart, the rest filled with what means nothing to the plugin.
+    // Records as a newer host lays them out: `stride` bytes apart. Between them lies what means nothing to the plugin.
     template <class T>
     T* lend_apart(const std::vector<T>& values, size_t stride) {
         std::vector<std::byte> bytes(values.size() * stride, std::byte{0x5a});
