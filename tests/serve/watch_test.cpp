@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdlib>
 #include <fstream>
 #include <future>
 #include <mutex>
+#include <optional>
 
 #include "paths.hpp"
 #include "serve/admin_client.hpp"
 #include "serve/folder_watch.hpp"
+#include "serve/new_builds.hpp"
 #include "serve/server_fixture.hpp"
 #include "serve/temporary_folder.hpp"
 
@@ -40,7 +43,7 @@ class Seen {
 TEST(FolderWatch, ReportsAFileOnceItIsWhole) {
     const TemporaryFolder folder, elsewhere;
     Seen seen;
-    const auto watch = FolderWatch::start({folder.path()}, [&](const fs::path& file) { seen.add(file); });
+    const auto watch = FolderWatch::start({folder.path()}, [&](const fs::path& file, int) { seen.add(file); });
     ASSERT_TRUE(watch) << watch.error();
     std::ofstream half(folder.path() / "half.so");
     half << "the first half" << std::flush;
@@ -58,7 +61,7 @@ TEST(FolderWatch, EndsAfterTheFileThatItIsAbout) {
     Seen seen;
     std::promise<void> all_there;
     std::unique_ptr<FolderWatch> watch;
-    auto started = FolderWatch::start({folder.path()}, [&](const fs::path& file) {
+    auto started = FolderWatch::start({folder.path()}, [&](const fs::path& file, int) {
         if (file.filename() == "first.so") all_there.get_future().wait();
         else watch->stop();
         seen.add(file);
@@ -74,9 +77,86 @@ TEST(FolderWatch, EndsAfterTheFileThatItIsAbout) {
 }
 
 TEST(FolderWatch, SaysWhichFolderCannotBeWatched) {
-    const auto watch = FolderWatch::start({"/nowhere"}, [](const fs::path&) {});
+    const auto watch = FolderWatch::start({"/nowhere"}, [](const fs::path&, int) {});
     ASSERT_FALSE(watch);
     EXPECT_EQ(watch.error(), "cannot watch /nowhere: No such file or directory");
+}
+
+TEST(FolderWatch, GoesOnInAFolderThatIsMadeAgain) {
+    const TemporaryFolder above;
+    const fs::path folder = above.path() / "plugins", open = above.path() / "open";
+    for (const fs::path& f : {open, folder}) fs::create_directory(f);
+    Seen seen;
+    const auto watch = FolderWatch::start({open, folder}, [&](const fs::path& file, int) { seen.add(file); });
+    ASSERT_TRUE(watch) << watch.error();
+    fs::remove(open);
+    fs::remove(folder);
+    const fs::path part = above.path() / "part";
+    fs::create_directory(part);
+    fs::permissions(part, fs::perms::all);
+    std::ofstream(part / "of_others.so") << "x";
+    fs::rename(part, open);
+    fs::create_directory(folder);
+    std::ofstream(folder / "there.so") << "x";
+    EXPECT_THAT(seen.wait_for("there.so"), ::testing::Not(::testing::Contains("of_others.so")))
+        << "others may write there now";
+    std::ofstream(folder / "later.so") << "x";
+    seen.wait_for("later.so");
+    fs::rename(folder, above.path() / "moved");
+    fs::create_directory(folder);
+    std::ofstream(folder / "last.so") << "x";
+    seen.wait_for("last.so");
+}
+
+// Builds of fcfs by their manifests alone: a digest of the same digit throughout each.
+class BuildsOf : public ::testing::Test {
+  protected:
+    static std::string sha256(char digit) { return std::string(64, digit); }
+    // What is reported where this one is in the folder and that one in the slot.
+    std::string reported(char there, char in_slot) {
+        const fs::path file = fs::path(kBuildDir) / "lib/patchbay/plugins/scheduler-fcfs.plugin.json";
+        Json manifest = Json::parse(std::ifstream(file));
+        manifest["sha256"] = sha256(there);
+        std::ofstream(folder_.path() / "scheduler-fcfs.so") << there;
+        std::ofstream(folder_.path() / "scheduler-fcfs.plugin.json") << manifest;
+        const auto registry = host::Registry::open({folder_.path()});
+        if (!registry) throw std::runtime_error(registry.error());
+        SlotStatus slot;
+        slot.identity.kind = "scheduler";
+        slot.identity.name = "fcfs";
+        slot.identity.sha256 = sha256(in_slot);
+        journal_ = {};
+        journal_.slots.push_back(slot);
+        return digits(builds_.look(journal_, *registry));
+    }
+    std::string unused() const { return digits(builds_.unused(journal_)); }
+
+  private:
+    static std::string digits(const std::vector<NewBuild>& builds) {
+        std::string out;
+        for (const NewBuild& b : builds) out += b.sha256[0];
+        return out;
+    }
+    const TemporaryFolder folder_;
+    JournalState journal_;
+    NewBuilds builds_;
+};
+
+TEST_F(BuildsOf, AreNewAgainAfterAnotherTookTheirPlace) {
+    EXPECT_EQ(reported('a', 'a'), "");
+    EXPECT_EQ(reported('b', 'a'), "b");
+    EXPECT_EQ(reported('a', 'b'), "a");
+    EXPECT_EQ(reported('b', 'a'), "b");
+    EXPECT_EQ(reported('c', 'b'), "c");
+    EXPECT_EQ(unused(), "c") << "what is gone can no longer be adopted";
+}
+
+TEST_F(BuildsOf, AreReportedOnceAlsoWhereTheyWereRolledBack) {
+    EXPECT_EQ(reported('b', 'a'), "b");
+    EXPECT_EQ(reported('b', 'b'), "");
+    EXPECT_EQ(unused(), "");
+    EXPECT_EQ(reported('b', 'a'), "");
+    EXPECT_EQ(unused(), "b");
 }
 
 class Watching { // a server whose fcfs and llama lie in a folder of its own
@@ -159,6 +239,42 @@ TEST(AdminWatch, AdoptsANewBuildOfAPluginInUse) {
     EXPECT_NE(Watching::scheduler(after)["sha256"], before["sha256"]);
     EXPECT_EQ(Watching::scheduler(after)["plugin"], "fcfs");
     EXPECT_EQ(w.until([](const Json& now) { return now["new_builds"].empty(); })["state"], "running");
+}
+
+class Environment { // during the object's life
+  public:
+    Environment(const char* name, const std::string& value) : name_(name) {
+        if (const char* const before = std::getenv(name)) before_ = before;
+        setenv(name, value.c_str(), 1);
+    }
+    ~Environment() {
+        if (before_) setenv(name_, before_->c_str(), 1);
+        else unsetenv(name_);
+    }
+    Environment(const Environment&) = delete;
+
+  private:
+    const char* name_;
+    std::optional<std::string> before_;
+};
+
+bool has_left_a_file(const fs::path& folder) { // a plugin in its probe
+    std::error_code gone;
+    for (fs::recursive_directory_iterator at(folder, gone), end; !gone && at != end; at.increment(gone))
+        if (at->path().filename().string().starts_with("left-by-a-plugin-")) return true;
+    return false;
+}
+
+TEST(AdminWatch, EndsThoughAProbeIsUnderWay) {
+    const TemporaryFolder temporary;
+    const Environment folder("TMPDIR", temporary.path()), timeout("PATCHBAY_PROBE_TIMEOUT_S", "3600");
+    {
+        Watching w(config::WatchMode::kAnnounce);
+        w.replace_build("host/leaves_a_file.so");
+        while (!has_left_a_file(temporary.path())) {
+        }
+    }
+    EXPECT_TRUE(fs::is_empty(temporary.path()));
 }
 
 TEST(AdminWatch, AdoptsANewBuildOfTheModelsPluginWithItsWeights) {

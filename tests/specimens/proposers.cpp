@@ -33,6 +33,32 @@ struct WritesWhereItMayNot : Again {
     }
 };
 
+struct WritesPastItsProbabilities : Again {
+    void propose(ProposeBatch& batch) {
+        Again::propose(batch);
+        if (batch.wants_probabilities())
+            batch.raw.probs[size_t{batch.size()} * batch.raw.max_drafts * batch.raw.vocab_size] = 0;
+    }
+};
+
+struct NotesADraftTooManyAsDrawn : Again {
+    void propose(ProposeBatch& batch) {
+        Again::propose(batch);
+        if (batch.wants_probabilities()) batch.raw.drawn[size_t{batch.size()} * batch.raw.max_drafts] = 1;
+    }
+};
+
+struct TrustsItsOwnSizeof : Again {
+    void propose(ProposeBatch& batch) {
+        pb_propose_batch own = batch.raw;
+        own.row_stride = sizeof(pb_propose_row);
+        for (uint32_t i = 0; i < own.row_count; ++i) // until what it reads cannot be
+            if (own.rows[i].id > 100'000) throw patchbay::Error(PB_FAILED, "a sequence of another world");
+        ProposeBatch side_by_side(own);
+        Again::propose(side_by_side);
+    }
+};
+
 struct CountsOneTooMany : Again {
     void propose(ProposeBatch& batch) {
         Again::propose(batch);
@@ -121,6 +147,9 @@ constexpr pb_component component(const char* name) {
 
 PATCHBAY_PLUGIN(component<Again>("healthy"), component<FailsOnAnEmptyHistory>("fails_on_an_empty_history"),
                 component<WritesWhereItMayNot>("writes_where_it_may_not"),
+                component<WritesPastItsProbabilities>("writes_past_its_probabilities"),
+                component<NotesADraftTooManyAsDrawn>("notes_a_draft_too_many_as_drawn"),
+                component<TrustsItsOwnSizeof>("trusts_its_own_sizeof"),
                 component<CountsOneTooMany>("counts_one_too_many"), component<ProposesMinusOne>("proposes_minus_one"),
                 component<DrawsWhatItExcludes>("draws_what_it_excludes"),
                 component<HangsADraftOnItself>("hangs_a_draft_on_itself"),

@@ -126,6 +126,23 @@ struct DrawsByPlaceInBatch : Softmax {
     }
 };
 
+struct TrustsItsOwnSizeof : Softmax {
+    static constexpr const char* kName = "trusts_its_own_sizeof";
+    void begin(SampleBatch& batch) {
+        for (uint32_t i = 0; i < batch.size(); ++i)  // until what it reads cannot be
+            if (batch.raw.rows[i].id > 100'000) throw patchbay::Error(PB_FAILED, "a sequence of another world");
+    }
+};
+
+struct TakesLogitsForDense : Softmax {
+    static constexpr const char* kName = "takes_logits_for_dense";
+    int32_t pick(const SampleBatch& batch, uint32_t i) {
+        pb_sample_batch dense = batch.raw;
+        dense.logits.strides[0] = dense.logits.shape[1];
+        return Softmax::pick(SampleBatch(dense), i);
+    }
+};
+
 struct HidesItsFaults : Softmax {
     static constexpr const char* kName = "hides_its_faults";
     void end(SampleBatch& batch) { std::fill_n(batch.raw.faults, batch.size(), 0); }
@@ -193,6 +210,7 @@ constexpr pb_component component() {
 PATCHBAY_PLUGIN(component<Softmax>(), component<FailsOnAnEmptyBatch>(), component<GivesMinusOne>(),
                 component<WritesARowTooMany>(), component<SamplesAtTemperatureZero>(), component<IgnoresTheMask>(),
                 component<DrawsFromACounter>(), component<DrawsByPlaceInBatch>(), component<HidesItsFaults>(),
+                component<TrustsItsOwnSizeof>(), component<TakesLogitsForDense>(),
                 component<ReportsLogitsAsLogprobs>(), component<GivesANegativeSurprisal>(),
                 component<KeepsTheRows>(), component<DrawsBySeedAlone>(), component<DrawsByPositionAlone>(),
                 component<FailsOnABias>(),

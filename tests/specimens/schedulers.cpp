@@ -1,6 +1,7 @@
 // A healthy scheduler, and schedulers each wrong in one way, as components of one library: the check that catches a
 // component stands beside its name in specimens_test.cpp.
 #include <atomic>
+#include <cstring>
 #include <stdexcept>
 #include <vector>
 
@@ -34,10 +35,43 @@ struct Tampered {
     }
 };
 
-// Its table alone is by hand: T::plan(in, out) is called as the host calls it.
+// The answer's buffers side by side, and one entry of what lies after them: what a wrong one writes to, by index.
+template <class Entry>
+class SideBySide {
+  public:
+    SideBySide(Entry* theirs, uint32_t count, uint32_t stride) : theirs_(theirs), stride_(stride), all_(count + 1) {
+        for (size_t i = 0; i < all_.size(); ++i) std::memcpy(&all_[i], at(i), sizeof(Entry));
+    }
+    ~SideBySide() {
+        for (size_t i = 0; i < all_.size(); ++i) std::memcpy(at(i), &all_[i], sizeof(Entry));
+    }
+    SideBySide(const SideBySide&) = delete;
+    Entry* entries() { return all_.data(); }
+
+  private:
+    char* at(size_t i) { return reinterpret_cast<char*>(theirs_) + i * stride_; }
+
+    Entry* theirs_;
+    uint32_t stride_;
+    std::vector<Entry> all_;
+};
+
+// Its table alone is by hand: T::plan(in, out) is called as the host calls it, but for the strides of the answer.
 template <class T>
 pb_status call_plan(void* self, const pb_scheduler_in* in, pb_scheduler_out* out) {
-    return static_cast<patchbay::detail::Box<T>*>(self)->value.plan(*in, *out);
+    T& scheduler = static_cast<patchbay::detail::Box<T>*>(self)->value;
+    if constexpr (requires { T::kKeepsStrides; }) return scheduler.plan(*in, *out);
+    SideBySide items(out->items, out->item_capacity, out->item_stride);
+    SideBySide preempts(out->preempts, out->preempt_capacity, out->preempt_stride);
+    pb_scheduler_out own = *out;
+    own.items = items.entries();
+    own.preempts = preempts.entries();
+    own.item_stride = sizeof *own.items;
+    own.preempt_stride = sizeof *own.preempts;
+    const pb_status status = scheduler.plan(*in, own);
+    out->item_count = own.item_count;
+    out->preempt_count = own.preempt_count;
+    return status;
 }
 template <class T>
 struct Table {
@@ -193,6 +227,18 @@ struct TrustsItsOwnSizeof {
     }
 };
 
+struct WritesByItsOwnSizeof {
+    static constexpr bool kKeepsStrides = true;
+    pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
+        pb_scheduler_out own = out;
+        own.item_stride = sizeof(pb_plan_item);
+        const pb_status status = plan_well(in, own);
+        out.item_count = own.item_count;
+        out.preempt_count = own.preempt_count;
+        return status;
+    }
+};
+
 std::atomic<uint32_t> objects = 0;  // the fault itself: a memory that outlives the object
 
 struct DependsOnWhichObjectItIs {
@@ -238,6 +284,12 @@ struct FailsOnceItRefused {
     pb_status plan(const pb_scheduler_in& in, pb_scheduler_out& out) {
         return configured ? PB_FAILED : plan_well(in, out);
     }
+};
+
+struct TakesNoOtherValue : FirstCome {
+    static constexpr pb_param kParams[] = {
+        patchbay::param::integer("pace", "4", 1, 9, "", "which cannot be set after all", PB_PARAM_HOT)};
+    void configure(const patchbay::Context&) { throw patchbay::Error(PB_UNSUPPORTED, "it is as it is"); }
 };
 
 struct RefusesSomeValues : FirstCome {
@@ -324,8 +376,10 @@ PATCHBAY_PLUGIN(
     wrong<PlansATokenTooMany>("plans_a_token_too_many"), wrong<PlansWhatIsInFlight>("plans_what_is_in_flight"),
     wrong<IgnoresTheThreshold>("ignores_the_threshold"), wrong<SplitsWhatMayNotBeSplit>("splits_what_may_not_be_split"),
     wrong<PreemptsWhoWaits>("preempts_who_waits"), wrong<TrustsItsOwnSizeof>("trusts_its_own_sizeof"),
+    wrong<WritesByItsOwnSizeof>("writes_by_its_own_sizeof"),
     wrong<DependsOnWhichObjectItIs>("depends_on_which_object_it_is"), wrong<StarvesLongPrompts>("starves_long_prompts"),
     wrong<PlansOnceAStep>("plans_once_a_step"), wrong<KeepsTheView>("keeps_the_view"),
     wrong<FailsOnceConfigured>("fails_once_configured"), wrong<FailsOnceItRefused>("fails_once_it_refused"),
+    patchbay::scheduler<TakesNoOtherValue>({.name = "takes_no_other_value", .version = "1.0.0", .summary = "stiff"}),
     patchbay::scheduler<RefusesSomeValues>({.name = "healthy_but_strict", .version = "1.0.0", .summary = "strict"}),
     wrong<ForgetsItsState>("forgets_its_state", "forgetful/1"), one_object_for_all(), trusts_saved_bytes())

@@ -17,6 +17,19 @@ constexpr pb_devices kNone{sizeof(pb_devices), PB_DEVICES_REVISION, nullptr,
                            },
                            [](void*, void*) {}, [](void*, void*) { return pb_str{}; }};
 
+// A device that fails is no device that the machine lacks: only the latter leaves a plugin sound. One that is not
+// installed is lacking, too.
+pb_status status_of(StatusCode code) {
+    switch (code) {
+        case StatusCode::kInvalid: return PB_INVALID;
+        case StatusCode::kUnsupported: return PB_UNSUPPORTED;
+        case StatusCode::kExhausted: return PB_EXHAUSTED;
+        case StatusCode::kNotFound:
+        case StatusCode::kUnavailable: return PB_UNAVAILABLE;
+        default: return PB_FAILED;
+    }
+}
+
 }  // namespace
 
 InnerDevices::InnerDevices(const Registry& registry, const Services& services)
@@ -42,7 +55,7 @@ pb_status InnerDevices::open(const char* name, const pb_setting* settings, uint3
     if (!device) {
         text_ = device.error();
         *why = {text_.data(), text_.size()};
-        return PB_UNAVAILABLE;
+        return status_of(device.code());
     }
     devices_.push_back(*std::move(device));
     *table = devices_.back().table;

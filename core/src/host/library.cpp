@@ -184,7 +184,7 @@ Result<std::shared_ptr<Library>> Library::open(const std::filesystem::path& path
         return fail(code, path.string() + ": " + reason);
     };
     auto copy = private_copy(path);
-    if (!copy) return refuse("file.readable", copy.error(), copy.code());
+    if (!copy) return refuse(file_sha256(path) ? "machine.copy" : "file.readable", copy.error(), copy.code());
     if (!expected.empty() && expected != copy->sha256)
         return refuse("file.sha256", "its SHA-256 is " + copy->sha256.substr(0, 12) + "…, its manifest says " +
                                          expected.substr(0, 12) +
@@ -200,6 +200,8 @@ Result<std::shared_ptr<Library>> Library::open(const std::filesystem::path& path
         lib->handle_->object.load(copy->path.string(),
                                   boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
     } catch (const std::exception& e) {
+        if (const std::string why = mount_fault(copy->path.parent_path()); !why.empty())
+            return refuse("machine.exec", why, StatusCode::kFailed);
         return refuse("file.loads", "the loader refuses it: " + loader_words(e.what(), copy->path.string()));
     }
     report_exit_first();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.hpp"
 #include "host/contract.hpp"
@@ -18,6 +19,8 @@ namespace patchbay::host {
 struct LoadFault {
     std::string check, reason;
 };
+// How the names of those begin that say nothing of the library: a disk is full, a folder does not let code run.
+inline constexpr std::string_view kMachineFault = "machine.";
 
 class Library {
   public:

@@ -1,6 +1,12 @@
 #include "host/manifest.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -154,17 +160,35 @@ std::string manifest_text(const Manifest& m) {
     return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-Result<> write_manifest(const Manifest& m, const std::filesystem::path& file) {
-    const std::filesystem::path temporary = file.string() + ".tmp";
-    {
-        std::ofstream out(temporary);
-        out << manifest_text(m);
-        if (!out.flush()) return fail("cannot write " + temporary.string());
+namespace {
+
+// An empty file beside it, which no other writer has, in this process or another.
+Result<std::filesystem::path> new_file_beside(const std::filesystem::path& file) {
+    static std::atomic<uint64_t> count = 0;
+    for (;;) {
+        const std::filesystem::path name =
+            file.string() + "." + std::to_string(getpid()) + "-" + std::to_string(++count) + ".tmp";
+        const int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0) {
+            close(fd);
+            return name;
+        }
+        if (errno != EEXIST) return fail("cannot write " + name.string() + ": " + std::strerror(errno));
     }
-    std::error_code error;
-    std::filesystem::rename(temporary, file, error);
-    if (error) return fail("cannot write " + file.string() + ": " + error.message());
-    return {};
+}
+
+}  // namespace
+
+Result<> write_manifest(const Manifest& m, const std::filesystem::path& file) {
+    PB_TRY(const std::filesystem::path temporary, new_file_beside(file));
+    std::ofstream out(temporary);
+    out << manifest_text(m);
+    out.close();
+    std::error_code error, ignored;
+    if (out) std::filesystem::rename(temporary, file, error);
+    if (out && !error) return {};
+    std::filesystem::remove(temporary, ignored);
+    return fail("cannot write " + file.string() + (error ? ": " + error.message() : ""));
 }
 
 }  // namespace patchbay::host

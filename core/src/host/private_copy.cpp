@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +14,7 @@
 #include "base/refusals.hpp"
 #include "base/sha256.hpp"
 #include "base/temporary_folder.hpp"
+#include "host/probe_folder.hpp"
 
 namespace patchbay::host {
 namespace {
@@ -117,6 +119,19 @@ void remove_unused(const fs::path& folder) {
 Result<std::string> file_sha256(const fs::path& file) {
     PB_TRY(const std::string bytes, read_file(file));
     return sha256_hex(bytes);
+}
+
+std::string fault_of_mount(const fs::path& folder, unsigned long flags, const char* variable) {
+    if (!(flags & ST_NOEXEC)) return "";
+    return "the folder " + folder.string() + " of private copies is mounted noexec (set " + variable +
+           " to a folder where it is not)";
+}
+
+std::string mount_fault(const fs::path& folder) {
+    const bool of_probe = folder.filename().string().starts_with(ProbeFolder::kPrefix);
+    struct statvfs info {};
+    if (statvfs(folder.c_str(), &info) != 0) return "";
+    return fault_of_mount(folder, info.f_flag, of_probe ? "TMPDIR" : "PATCHBAY_CACHE");
 }
 
 Result<PrivateCopy> private_copy(const fs::path& file) {

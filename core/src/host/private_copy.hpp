@@ -17,5 +17,9 @@ struct PrivateCopy {
 // has not been asked for in 30 days is removed when a copy is made.
 Result<PrivateCopy> private_copy(const std::filesystem::path& file);
 Result<std::string> file_sha256(const std::filesystem::path& file);
+// Why no library can be mapped from a folder of copies, and what to set; empty: its mount permits it. The second is of
+// these flags of statvfs(), with the variable that chooses the folder.
+std::string mount_fault(const std::filesystem::path& folder);
+std::string fault_of_mount(const std::filesystem::path& folder, unsigned long flags, const char* variable);
 
 }  // namespace patchbay::host

@@ -20,6 +20,8 @@
 #include "base/numbers.hpp"
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
+#include "host/library.hpp"
+#include "host/private_copy.hpp"
 #include "host/probe_folder.hpp"
 #include "host/probe_wire.hpp"
 
@@ -49,15 +51,16 @@ struct Pipe {
 struct Ending {
     std::string said;
     ProbeEnding how;
+    bool stopped = false;
 };
 
 // Reads the verdict until the supervisor ends, which bounds the time itself; should it not, it is killed. Its end
-// counts, not that of the pipe: a process of the library may hold that open.
-Ending wait_for(pid_t supervisor, const Descriptor& verdict, const Descriptor& end, uint32_t timeout_s) {
+// counts, not that of the pipe: a process of the library may hold that open. Once `stop` can be read, it is to end all.
+Ending wait_for(pid_t supervisor, const Descriptor& verdict, const Descriptor& end, uint32_t timeout_s, int stop) {
     constexpr uint64_t kGraceS = 30; // for a machine that is busy killing
     Ending ending;
     const RealClock clock;
-    const uint64_t deadline = clock.now_ns() + (timeout_s + kGraceS) * 1'000'000'000;
+    uint64_t deadline = clock.now_ns() + (timeout_s + kGraceS) * 1'000'000'000;
     const Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, supervisor, 0)));
     bool pipe_open = true, ended = false, timed_out = false;
     const auto take = [&] {  // false: nothing more to read now
@@ -68,13 +71,20 @@ Ending wait_for(pid_t supervisor, const Descriptor& verdict, const Descriptor& e
         return n > 0;
     };
     while (!ended && !timed_out) {
-        pollfd waits[2] = {{process.get(), POLLIN, 0}, {pipe_open ? verdict.get() : -1, POLLIN, 0}};
+        pollfd waits[3] = {{process.get(), POLLIN, 0},
+                           {pipe_open ? verdict.get() : -1, POLLIN, 0},
+                           {ending.stopped ? -1 : stop, POLLIN, 0}};
         const uint64_t now = clock.now_ns();
         const int left_ms = now >= deadline ? 0 : static_cast<int>((deadline - now) / 1'000'000 + 1);
-        const int ready = poll(waits, 2, left_ms);
+        const int ready = poll(waits, 3, left_ms);
         timed_out = ready == 0;
         if (ready <= 0) continue;
         if (waits[1].revents) take();
+        if (waits[2].revents) {
+            ending.stopped = true;
+            deadline = std::min(deadline, now + kGraceS * 1'000'000'000);
+            kill(supervisor, SIGTERM);
+        }
         ended = process.get() >= 0 ? waits[0].revents != 0 : !pipe_open;  // kernels before 5.3 have no pidfd
     }
     kill(-supervisor, SIGKILL);
@@ -211,7 +221,12 @@ Result<ProbeReport> probe(const fs::path& library, const ProbeOptions& options) 
     if (failed) return fail(code_of_open(failed), "cannot start " + program.string() + ": " + std::strerror(failed));
     verdict.theirs.reset();
     end.theirs.reset();
-    return report_of(wait_for(child, verdict.ours, end.ours, timeout_s), library);
+    const Ending ending = wait_for(child, verdict.ours, end.ours, timeout_s, options.stop);
+    if (ending.stopped) return fail(StatusCode::kCancelled, "its probe was broken off");
+    if (ending.how.how == ProbeEnding::How::kLost) return fail("cannot be probed here: " + describe(ending.how));
+    ProbeReport report = report_of(ending, library);
+    if (report.check.starts_with(kMachineFault)) return fail("cannot be probed here: " + report.reason);
+    return report;
 }
 
 namespace {
@@ -229,11 +244,20 @@ Result<> check_is_library(const fs::path& file) {
                    (fs::is_regular_file(beside, error) ? " (did you mean " + beside.string() + "?)" : ""));
 }
 
+std::string digest_of(const fs::path& file) { // empty: it cannot be read
+    const auto digest = file_sha256(file);
+    return digest ? *digest : "";
+}
+
 }  // namespace
 
 Result<ProbeReport> probe_and_record(const fs::path& library, const ProbeOptions& options) {
     PB_CHECK(check_is_library(library));
+    const std::string before = digest_of(library);
     PB_TRY(ProbeReport report, probe(library, options));
+    // A newer build may have been probed meanwhile: what lies beside it is not of these bytes.
+    if (digest_of(library) != before || (report.manifest && report.manifest->sha256 != before))
+        return fail("it changed while it was probed");
     std::error_code ignored;
     if (report.manifest) {
         PB_CHECK(write_manifest(*report.manifest, manifest_path(library)));

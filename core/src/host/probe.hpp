@@ -48,12 +48,13 @@ struct ProbeOptions {
     std::filesystem::path program; // empty: patchbay-probe beside this program
     std::optional<uint32_t> timeout_s{}; // none: that of probe_limits()
     std::optional<ProbedComponent> only{}; // none: all, with their defaults
+    int stop = -1; // a descriptor: once it can be read, the probe is broken off and fails, kCancelled; -1: none
 };
 
-// Fails only where no probe could be run; a bad library is a report.
+// Fails only where no probe could be run to its end; a bad library is a report.
 Result<ProbeReport> probe(const std::filesystem::path& library, const ProbeOptions&);
 // The same, and <plugin>.plugin.json beside the library: written unless it is refused, else removed, and the refusal
-// written to <plugin>.refused.txt.
+// written to <plugin>.refused.txt. A failure leaves both as they are; that the library changed meanwhile is one.
 Result<ProbeReport> probe_and_record(const std::filesystem::path& library, const ProbeOptions&);
 // What is written there, as one line; empty: nothing is.
 std::string recorded_refusal(const std::filesystem::path& library);

@@ -59,7 +59,7 @@ std::string describe(const ProbeEnding& ending) {
         case ProbeEnding::How::kTasks: return "started more than " + value + " processes and threads: killed";
         case ProbeEnding::How::kLost: break;
     }
-    return "ended with its supervisor, which was killed";
+    return "the supervisor of its process was killed, or could not begin";
 }
 
 void ProbeWriter::write(const std::string& text) {

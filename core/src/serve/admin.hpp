@@ -67,7 +67,7 @@ class Admin {
     // Looks for plugins again; what there was before.
     Result<std::shared_ptr<const host::Registry>> find_again();
     Result<> watch_folders();
-    void on_file(const std::filesystem::path&); // that has appeared in one of them
+    void on_file(const std::filesystem::path&, int stop); // that has appeared in one of them
     void adopt(const NewBuild&);
     void note(const char* verb, const ReadSwap&) const; // for controlled_.on_change
     void keep(engine::SwapSlot, const host::Settings&) const;

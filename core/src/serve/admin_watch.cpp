@@ -12,14 +12,17 @@ using config::WatchMode;
 
 Result<> Admin::watch_folders() {
     if (options_.requested.swap.watch == WatchMode::kOff) return {};
-    PB_TRY(watch_, FolderWatch::start(registry()->folders(), [this](const auto& file) { on_file(file); }));
+    PB_TRY(watch_, FolderWatch::start(registry()->folders(),
+                                      [this](const auto& file, int stop) { on_file(file, stop); }));
     return {};
 }
 
 // What is pinned is not run before its digest is checked, which its manifest has to name first.
-void Admin::on_file(const std::filesystem::path& file) {
+void Admin::on_file(const std::filesystem::path& file, int stop) {
     if (file.extension() == ".so" && !options_.requested.allowed_plugins) {
-        const auto report = host::probe_and_record(file, {});
+        host::ProbeOptions options;
+        options.stop = stop;
+        const auto report = host::probe_and_record(file, options);
         if (!report) spdlog::warn("{}: {}", file.string(), report.error());
         else if (report->verdict == host::Verdict::kRefused)
             spdlog::warn("{}: refused by its probe: {}: {}", file.string(), report->check, report->reason);

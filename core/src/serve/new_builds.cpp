@@ -30,10 +30,10 @@ std::vector<NewBuild> NewBuilds::look(const JournalState& journal, const host::R
         const host::Manifest* const found = stands_for(now, registry);
         if (!found) continue;
         const host::Manifest& plugin = *found;
-        const bool known = std::ranges::any_of(reported_, [&](const NewBuild& b) {
-            return b.kind == now.kind && b.plugin == now.name && b.sha256 == plugin.sha256;
-        });
-        if (plugin.sha256 == now.sha256 || known) continue;
+        const auto is_of_slot = [&](const NewBuild& b) { return b.kind == now.kind && b.plugin == now.name; };
+        // One that another has taken the place of is new again once it comes back.
+        std::erase_if(reported_, [&](const NewBuild& b) { return is_of_slot(b) && b.sha256 != plugin.sha256; });
+        if (plugin.sha256 == now.sha256 || std::ranges::any_of(reported_, is_of_slot)) continue;
         out.push_back({now.kind, now.name, plugin.sha256, plugin.library.string()});
         reported_.push_back(out.back());
     }

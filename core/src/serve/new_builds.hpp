@@ -14,10 +14,11 @@ struct NewBuild {
 
 class NewBuilds { // [any thread]
   public:
-    // Those of the registry that are other bytes than what is in a slot under their name, and were not reported before;
-    // of the model's slot, which has a checkpoint's name, under its library's path. The device cannot be swapped.
+    // Those of the registry that are other bytes than what is in a slot under their name, and were not reported since
+    // they are there; of the model's slot, which has a checkpoint's name, under its library's path. The device cannot
+    // be swapped.
     std::vector<NewBuild> look(const JournalState&, const host::Registry&);
-    std::vector<NewBuild> unused(const JournalState&) const; // of all that were reported, those in no slot
+    std::vector<NewBuild> unused(const JournalState&) const; // of the reported that are there yet, those in no slot
 
   private:
     mutable std::mutex mutex_;

@@ -185,8 +185,30 @@ std::vector<HotValue> hot_values(Subject& subject) {
     return out;
 }
 
+// Why no hot parameter can ever be set; empty: one takes one of the values tried. Some may be refused, where values do
+// not go together.
+Result<std::string> refusal_of_all(Subject& subject) {
+    PB_TRY(const auto first, subject.make());
+    const host::Settings settings = first->settings();
+    std::string why;
+    for (const host::ParamManifest& p : host::describe(subject.type()).params) {
+        if (!p.hot) continue;
+        if (!first->extension<pb_configure>()) return std::string("it does not list " PB_CONFIGURE);
+        for (const std::string& value : candidates(p, settings.at(p.name))) {
+            if (value == settings.at(p.name) || host::check_value(p, value)) continue;
+            PB_TRY(const auto component, subject.make());
+            const auto done = component->configure({{p.name, value}});
+            if (done) return std::string();
+            why = done.error();
+        }
+    }
+    return why;
+}
+
 Outcome configures(Subject& subject) {
+    PB_TRY(const std::string why, refusal_of_all(subject));
     const std::vector<HotValue> values = hot_values(subject);
+    if (values.empty() && !why.empty()) return fail("its hot parameters cannot be set: " + why);
     if (values.empty()) return Outcome::skip("it has no hot parameters");
     const Suite suite = suite_of(host::kind_word(subject.type().kind));
     Outcome outcome;
@@ -205,6 +227,7 @@ Outcome configures(Subject& subject) {
                             (back && !refused ? " and back" : "") + ": " + outcome.reason);
         }
     }
+    if (!why.empty()) return fail("none of its hot parameters takes another value: " + why);
     return {};
 }
 

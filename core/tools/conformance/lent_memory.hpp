@@ -32,6 +32,13 @@ class LentMemory {
     T* lend(const std::vector<T>& values) {
         return lend(values.data(), values.size());
     }
+    // Records as a newer host lays them out: `stride` bytes apart. Between them lies what means nothing to the plugin.
+    template <class T>
+    T* lend_apart(const std::vector<T>& values, size_t stride) {
+        std::vector<std::byte> bytes(values.size() * stride, std::byte{0x5a});
+        for (size_t i = 0; i < values.size(); ++i) std::memcpy(bytes.data() + i * stride, &values[i], sizeof(T));
+        return reinterpret_cast<T*>(place(bytes.data(), bytes.size()));
+    }
     // The call is over. False: something was written past the end of what was lent for it.
     bool end_call();
 

@@ -50,10 +50,19 @@ struct Proposed {
     bool within_bounds = true;
 };
 
-// What is lent for the call lies in `memory`; null: in the subject's.
+constexpr size_t kGuards = 16;
+constexpr float kGuardProb = -7.5f;
+constexpr uint8_t kGuardDrawn = 77;
+
+template <class T>
+bool guarded(const std::vector<T>& v, T guard) {
+    return v.empty() || std::all_of(v.end() - kGuards, v.end(), [&](T x) { return x == guard; });
+}
+
+// What is lent for the call lies in `memory`; null: in the subject's. extra: bytes by which the host's rows are longer
+// than the plugin's.
 Result<Proposed> propose(Subject& subject, const host::Component& component, const std::vector<History>& histories,
-                         Asked asked = Asked::kChains, LentMemory* memory = nullptr) {
-    constexpr size_t kGuards = 16;
+                         Asked asked = Asked::kChains, LentMemory* memory = nullptr, uint32_t extra = 0) {
     const size_t n = histories.size();
     LentMemory& lent = memory ? *memory : subject.lent();
     std::vector<pb_propose_row> rows;
@@ -69,17 +78,20 @@ Result<Proposed> propose(Subject& subject, const host::Component& component, con
         out.parents.assign(n * out.room + kGuards, kGuard);
         for (size_t k = 0; k < n * out.room; ++k) out.parents[k] = static_cast<int32_t>(k % out.room) - 1;
     }
+    const uint32_t row_stride = sizeof(pb_propose_row) + extra;
     pb_propose_batch b{sizeof b,
                        static_cast<uint32_t>(n),
-                       sizeof(pb_propose_row),
+                       row_stride,
                        static_cast<uint32_t>(out.room),
-                       lent.lend(rows),
+                       lent.lend_apart(rows, row_stride),
                        out.drafts.data(),
                        out.counts.data(),
                        out.parents.empty() ? nullptr : out.parents.data()};
     if (asked == Asked::kProbabilities) {
         out.probs.assign(n * kMaxDrafts * MadeUpModel::kVocab, NAN);
         out.drawn.assign(n * kMaxDrafts, 0);
+        out.probs.insert(out.probs.end(), kGuards, kGuardProb);
+        out.drawn.insert(out.drawn.end(), kGuards, kGuardDrawn);
         b.probs = out.probs.data();
         b.drawn = out.drawn.data();
         b.vocab_size = MadeUpModel::kVocab;
@@ -90,13 +102,11 @@ Result<Proposed> propose(Subject& subject, const host::Component& component, con
     const pb_status status = subject.table<pb_proposer>().propose(component.self(), lent.lend(b));
     subject.runner().leave();
     PB_CHECK(component.check(status, "propose"));
-    out.within_bounds =
-        lent.end_call() &&
-        std::all_of(out.drafts.end() - kGuards, out.drafts.end(), [](int32_t t) { return t == kGuard; }) &&
-        (out.parents.empty() ||
-         std::all_of(out.parents.end() - kGuards, out.parents.end(), [](int32_t p) { return p == kGuard; })) &&
-        std::all_of(out.counts.end() - kGuards, out.counts.end(),
-                    [](uint32_t c) { return c == static_cast<uint32_t>(kGuard); });
+    out.within_bounds = lent.end_call() && guarded(out.drafts, kGuard) && guarded(out.parents, kGuard) &&
+                        guarded(out.counts, static_cast<uint32_t>(kGuard)) && guarded(out.probs, kGuardProb) &&
+                        guarded(out.drawn, kGuardDrawn);
+    out.probs.resize(out.probs.size() - (out.probs.empty() ? 0 : kGuards));
+    out.drawn.resize(out.drawn.size() - (out.drawn.empty() ? 0 : kGuards));
     // A row without drafts owns no room: what lies there belongs to no row.
     for (size_t i = 0; i < n; ++i)
         if (histories[i].max_drafts == 0)
@@ -117,7 +127,8 @@ Outcome bounds(Subject& subject) {
     PB_TRY(auto component, subject.make());
     PB_TRY(const Proposed p, propose(subject, *component, histories()));
     PB_TRY(const Proposed trees, propose(subject, *component, histories(), Asked::kTrees));
-    if (!p.within_bounds || !trees.within_bounds)
+    PB_TRY(const Proposed drawn, propose(subject, *component, histories(), Asked::kProbabilities));
+    if (!p.within_bounds || !trees.within_bounds || !drawn.within_bounds)
         return fail("it wrote where no draft may go: past its buffers, or into a row with max_drafts 0");
     return {};
 }
@@ -198,6 +209,16 @@ Outcome trees(Subject& subject) {
     return {};
 }
 
+Outcome stride(Subject& subject) {
+    PB_TRY(auto first, subject.make());
+    PB_TRY(auto second, subject.make());
+    PB_TRY(const Proposed exact, propose(subject, *first, histories()));
+    PB_TRY(const Proposed longer, propose(subject, *second, histories(), Asked::kChains, nullptr, 48));
+    if (exact.counts != longer.counts || exact.drafts != longer.drafts)
+        return fail("it proposes otherwise when the host's records are larger: step by row_stride");
+    return {};
+}
+
 Outcome lifetimes(Subject& subject) {
     LentMemory left(LentMemory::After::kLeft);
     PB_TRY(auto first, subject.make());
@@ -246,6 +267,7 @@ constexpr Check kChecks[] = {
     {"proposer.trees", "hangs each draft on one before it, within max_drafts and max_paths", trees},
     {"proposer.probabilities", "says truly what its drafts were drawn from, where they are drawn", probabilities},
     {"proposer.notices", "hears of acceptance and ends, of unknown sequences too", notices},
+    {"proposer.stride", "steps from row to row by row_stride", stride},
     {"proposer.lifetimes", "keeps no pointer past the call that it came with", lifetimes},
     {"proposer.runner", "has its model go on for rows of the batch only, once a pass, within max_drafts", runner},
 };

@@ -266,6 +266,19 @@ Outcome process(Subject& subject) {
     return {};
 }
 
+Outcome stride(Subject& subject) {
+    PB_TRY(auto first, subject.make());
+    PB_TRY(auto second, subject.make());
+    const auto rows = random_rows(15, 24);
+    PB_TRY(const Sampled exact, sample(subject, *first, all(rows)));
+    PB_TRY(const Sampled longer, sample(subject, *second, all(rows), Call::kSample, nullptr, 48));
+    for (size_t i = 0; i < rows.size(); ++i)
+        if (exact.tokens[i] != longer.tokens[i])
+            return fail(name_of(i, rows[i]) + " becomes another token when the host's rows are larger: step by "
+                                              "row_stride, and by the strides of the logits");
+    return {};
+}
+
 Outcome lifetimes(Subject& subject) {
     if (subject.table<pb_sampler>().device) return Outcome::skip("it samples on a device");
     LentMemory left(LentMemory::After::kLeft);
@@ -322,6 +335,7 @@ constexpr Check kChecks[] = {
     {"sampler.faults", "notes the rows that have nothing to choose from, and no others", there<faults>},
     {"sampler.logprobs", "reports log-softmax of the raw logits, highest first", there<logprobs>},
     {"sampler.surprisal", "gives the surprisal of a token where mirostat_tau is set", there<surprisal>},
+    {"sampler.stride", "steps from row to row by row_stride, and by the strides of the logits", there<stride>},
     {"sampler.lifetimes", "keeps no pointer past the call that it came with", there<lifetimes>},
     {"sampler.process", "leaves log-probabilities that sum to 1 and are those of what it samples", there<process>},
 };

@@ -187,10 +187,24 @@ Result<> sample_there(const host::Component& sampler, const host::Component& dev
     return {};
 }
 
+// Rows of logits with room between them, which would win if they were of the row; then the guards.
+float* lend_logits(LentMemory& lent, const std::vector<float>& logits, size_t rows, size_t stride) {
+    constexpr float kBetween = 1e6f;
+    std::vector<float> apart(rows * stride, kBetween);
+    for (size_t i = 0; i < rows; ++i) std::copy_n(&logits[i * kVocab], kVocab, &apart[i * stride]);
+    apart.insert(apart.end(), logits.end() - kGuards, logits.end());
+    return lent.lend(apart);
+}
+
+void fetch_logits(const float* apart, size_t rows, size_t stride, std::vector<float>& logits) {
+    for (size_t i = 0; i < rows; ++i) std::copy_n(apart + i * stride, kVocab, &logits[i * kVocab]);
+    std::copy_n(apart + rows * stride, kGuards, &logits[rows * kVocab]);
+}
+
 }  // namespace
 
 Result<Sampled> sample(Subject& subject, const host::Component& component, const std::vector<const RowCase*>& cases,
-                       Call call, LentMemory* memory) {
+                       Call call, LentMemory* memory, uint32_t extra) {
     constexpr int32_t kGuardToken = 0x7eadbeef;
     constexpr float kGuard = 7.5f;
     const size_t n = cases.size();
@@ -226,10 +240,10 @@ Result<Sampled> sample(Subject& subject, const host::Component& component, const
     pb_sample_batch b{};
     b.struct_size = sizeof b;
     b.row_count = static_cast<uint32_t>(n);
-    b.row_stride = sizeof(pb_sample_row);
+    b.row_stride = sizeof(pb_sample_row) + extra;
     b.max_logprobs = kTop;
     b.logits = tensor(out.logits.data(), PB_F32, {static_cast<int64_t>(n), kVocab});
-    b.rows = lent.lend(rows);
+    b.rows = lent.lend_apart(rows, b.row_stride);
     b.tokens = out.tokens.data();
     b.logprobs = out.logprobs.data();
     b.top_tokens = out.top_tokens.data();
@@ -238,13 +252,15 @@ Result<Sampled> sample(Subject& subject, const host::Component& component, const
     b.faults = faults.data();
     std::string why;
     if (!table.device) {
-        b.logits.data = lent.lend(out.logits);
+        const size_t stride = kVocab + extra / sizeof(float);
+        b.logits.strides[0] = static_cast<int64_t>(stride);
+        b.logits.data = lend_logits(lent, out.logits, n, stride);
         pb_sample_batch* const batch = lent.lend(b);
         if (call == Call::kProcess) batch->faults = nullptr;
         if (call == Call::kSample) PB_CHECK(component.check(table.sample(component.self(), batch), "sample"));
         else PB_CHECK(component.check(table.process(component.self(), batch), "process"));
         out.faults.assign(faults.begin(), faults.end() - kGuards);
-        std::copy_n(static_cast<const float*>(b.logits.data), out.logits.size(), out.logits.begin());
+        fetch_logits(static_cast<const float*>(b.logits.data), n, stride, out.logits);
     } else if (const host::Component* const its = subject.device(table.device, why)) {
         std::fill_n(out.top_tokens.begin(), n * kTop, kGuardToken); // which none of them may stay
         PB_CHECK(sample_there(component, *its, b, out));

@@ -43,8 +43,9 @@ struct Sampled {
 
 enum class Call { kSample, kProcess };
 // A sampler on a device is given rows there; logits come back as they are after it. Rarer stages that it does not
-// accept are taken off the rows. What is lent for the call lies in `memory`; null: in the subject's.
+// accept are taken off the rows. What is lent for the call lies in `memory`; null: in the subject's. extra: bytes by
+// which the host's rows are longer than the plugin's, and in the host's memory those of logits than the vocabulary.
 Result<Sampled> sample(Subject&, const host::Component&, const std::vector<const RowCase*>&, Call = Call::kSample,
-                       LentMemory* memory = nullptr);
+                       LentMemory* memory = nullptr, uint32_t extra = 0);
 
 }  // namespace patchbay::conformance

@@ -139,7 +139,8 @@ Outcome stride(Subject& subject) {
         PB_TRY(const Planned exact, plan_fresh(subject, view));
         PB_TRY(const Planned longer, plan_fresh(subject, view, 48));
         if (!same(exact, longer))
-            return fail("it plans differently when the host's records are larger: step by sequence_stride" +
+            return fail("it plans differently when the host's records are larger: step by sequence_stride, item_stride "
+                        "and preempt_stride" +
                         of_view(view));
     }
     return {};
@@ -216,7 +217,7 @@ constexpr Check kChecks[] = {
     {"scheduler.chunking", "splits no prompt that may not be split", chunking},
     {"scheduler.threshold", "plans no more of a prompt than long_prefill_token_threshold", threshold},
     {"scheduler.preemptions", "preempts what runs, once, and does not plan it", preemptions},
-    {"scheduler.stride", "steps from record to record by sequence_stride", stride},
+    {"scheduler.stride", "steps from record to record by sequence_stride, item_stride and preempt_stride", stride},
     {"scheduler.deterministic", "plans the same for the same view and history", deterministic},
     {"scheduler.lifetimes", "keeps no pointer past the call that it came with", lifetimes},
     {"scheduler.progress", "brings every request to its end", progress},

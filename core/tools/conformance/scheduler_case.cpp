@@ -43,11 +43,10 @@ void put_in_flight(pb_sequence& s, Noise& noise) {
     if (s.output_tokens == s.max_tokens) s.output_tokens -= 1;
 }
 
-// Records as a newer host lays them out: longer, the rest filled with what means nothing to the plugin.
-std::vector<char> laid_out(const std::vector<pb_sequence>& from, uint32_t stride) {
-    std::vector<char> out(from.size() * stride + 1, '\x5a');
-    for (size_t i = 0; i < from.size(); ++i) std::memcpy(out.data() + i * stride, &from[i], sizeof(pb_sequence));
-    return out;
+template <class T>
+void fetch_apart(const T* from, size_t stride, std::vector<T>& out) {
+    for (size_t i = 0; i < out.size(); ++i)
+        std::memcpy(&out[i], reinterpret_cast<const char*>(from) + i * stride, sizeof(T));
 }
 
 const pb_scheduler_in* lend(const View& view, uint32_t extra, LentMemory& memory) {
@@ -55,8 +54,8 @@ const pb_scheduler_in* lend(const View& view, uint32_t extra, LentMemory& memory
     pb_scheduler_in in = view.in;
     in.struct_size = sizeof in;
     in.sequence_stride = stride;
-    in.running = reinterpret_cast<const pb_sequence*>(memory.lend(laid_out(view.running, stride)));
-    in.waiting = reinterpret_cast<const pb_sequence*>(memory.lend(laid_out(view.waiting, stride)));
+    in.running = memory.lend_apart(view.running, stride);
+    in.waiting = memory.lend_apart(view.waiting, stride);
     in.running_count = static_cast<uint32_t>(view.running.size());
     in.waiting_count = static_cast<uint32_t>(view.waiting.size());
     if (in.group_windows) in.group_windows = memory.lend(in.group_windows, in.kv_groups);
@@ -182,14 +181,22 @@ Result<Planned> show(const host::Component& component, LentMemory& memory, const
     const uint32_t seats = view.in.max_num_seqs, max_preempts = in->running_count;
     std::vector<pb_plan_item> items(seats + kGuards, {kGuardId, 0, 0});
     std::vector<pb_preempt_item> preempts(max_preempts + kGuards, {kGuardId, 0, 0});
-    pb_scheduler_out out{sizeof(pb_scheduler_out), sizeof(pb_plan_item), seats,        sizeof(pb_preempt_item),
-                         memory.lend(items),       0,                    max_preempts, memory.lend(preempts),
-                         0,                        0};
+    const uint32_t item_stride = sizeof(pb_plan_item) + extra, preempt_stride = sizeof(pb_preempt_item) + extra;
+    pb_scheduler_out out{sizeof(pb_scheduler_out),
+                         item_stride,
+                         seats,
+                         preempt_stride,
+                         memory.lend_apart(items, item_stride),
+                         0,
+                         max_preempts,
+                         memory.lend_apart(preempts, preempt_stride),
+                         0,
+                         0};
     pb_scheduler_out* const lent = memory.lend(out);
     const auto& table = *static_cast<const pb_scheduler*>(component.type().vtable);
     PB_CHECK(component.check(table.plan(component.self(), in, lent), "plan"));
-    std::copy_n(out.items, items.size(), items.begin());
-    std::copy_n(out.preempts, preempts.size(), preempts.begin());
+    fetch_apart(out.items, item_stride, items);
+    fetch_apart(out.preempts, preempt_stride, preempts);
     out = *lent;
     Planned planned;
     const auto untouched = [](const auto& entry) { return entry.id == kGuardId; };

@@ -1,6 +1,8 @@
 // Manifests are files that any user may have edited: what is read back, and what is refused with its place.
+#include <atomic>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "unit/host/host_fixture.hpp"
 
@@ -144,6 +146,34 @@ TEST(Manifest_, StandsBesideItsLibraryAndIsWrittenWhole) {
         << "nothing temporary is left";
     EXPECT_EQ(must(read_manifest(file)).library, folder / "p.so");
     EXPECT_FALSE(write_manifest(full(), folder / "nowhere/p.plugin.json"));
+}
+
+// As two probes of one library do.
+TEST(Manifest_, IsWholeWhateverElseWritesIt) {
+    const Folder folder;
+    const fs::path file = manifest_path(folder / "p.so");
+    ASSERT_TRUE(write_manifest(full(), file));
+    std::atomic<uint32_t> unwritten = 0, unread = 0;
+    std::vector<std::thread> writers;
+    for (uint32_t t = 0; t < 4; ++t)
+        writers.emplace_back([&] {
+            for (uint32_t i = 0; i < 200; ++i) {
+                unwritten += !write_manifest(full(), file);
+                unread += !read_manifest(file);
+            }
+        });
+    for (std::thread& writer : writers) writer.join();
+    EXPECT_EQ(unwritten, 0u);
+    EXPECT_EQ(unread, 0u);
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
+}
+
+TEST(Manifest_, AFailedWriteLeavesNothing) {
+    const Folder folder;
+    const fs::path file = manifest_path(folder / "p.so");
+    fs::create_directories(file / "in the way");
+    EXPECT_THAT(error_of(write_manifest(full(), file)), StartsWith("cannot write " + file.string() + ": "));
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
 }
 
 TEST(Manifest_, TextThatIsNoUtf8DoesNotBreakTheFile) {

@@ -2,10 +2,13 @@
 #include "host/private_copy.hpp"
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 
+#include "paths.hpp"
 #include "unit/host/host_fixture.hpp"
 
 namespace patchbay::host::private_copy_test {
@@ -108,6 +111,27 @@ TEST_F(PrivateCopyTest, AnotherUsersCacheIsRefused) {
     }
     const Variable cache("PATCHBAY_CACHE", theirs);
     EXPECT_THAT(error_of(private_copy(source)), HasSubstr("belongs to another user (set PATCHBAY_CACHE)"));
+}
+
+TEST_F(PrivateCopyTest, AMountThatLetsNoCodeRunIsNamed) {
+    EXPECT_EQ(fault_of_mount("/copies", ST_NOSUID, "TMPDIR"), "");
+    EXPECT_EQ(fault_of_mount("/copies", ST_NOSUID | ST_NOEXEC, "TMPDIR"),
+              "the folder /copies of private copies is mounted noexec (set TMPDIR to a folder where it is not)");
+    EXPECT_EQ(mount_fault(fs::path(kBuildDir)), "") << "whose programs run";
+}
+
+// /dev/shm is such a folder in many containers.
+TEST_F(PrivateCopyTest, ALibraryThatNoMountLetsRunIsNotToBlame) {
+    struct statvfs info {};
+    if (statvfs("/dev/shm", &info) != 0 || !(info.f_flag & ST_NOEXEC)) GTEST_SKIP() << "code may run in /dev/shm";
+    std::string folder = "/dev/shm/patchbay-host-XXXXXX";
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    const Variable cache("PATCHBAY_CACHE", folder.c_str());
+    LoadFault fault;
+    const auto opened = Library::open(built("says_one"), "", &fault);
+    fs::remove_all(folder);
+    EXPECT_EQ(fault.check, "machine.exec");
+    EXPECT_THAT(error_of(opened), HasSubstr(folder + " of private copies is mounted noexec (set PATCHBAY_CACHE "));
 }
 
 TEST_F(PrivateCopyTest, ACacheThatCannotBeMadeIsNamed) {

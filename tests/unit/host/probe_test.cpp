@@ -5,13 +5,17 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
+#include "base/child_process.hpp"
 #include "host/registry.hpp"
 #include "unit/host/host_fixture.hpp"
 #include "paths.hpp"
@@ -130,12 +134,41 @@ class ProbeLeftovers : public ProbeTest {
     Variable variable_{"TMPDIR", temporary_};
 
     bool is_empty() const { return fs::is_empty(temporary_); }
+    bool left_a_file() const {
+        for (const auto& probe_folder : fs::directory_iterator(temporary_)) {
+            std::error_code gone;
+            for (fs::directory_iterator at(probe_folder, gone), end; !gone && at != end; at.increment(gone))
+                if (at->path().filename().string().starts_with("left-by-a-plugin-")) return true;
+        }
+        return false;
+    }
 };
 
 TEST_F(ProbeLeftovers, GoWithAProbeThatTakesTooLong) {
     const ProbeReport report = must(probe(built("leaves_a_file"), {kOptions.program, 1}));
     EXPECT_EQ(report.verdict, Verdict::kRefused);
     EXPECT_THAT(report.reason, HasSubstr("the probe took longer than 1 s in all: killed during this check"));
+    EXPECT_TRUE(is_empty());
+}
+
+TEST_F(ProbeLeftovers, GoWithAProbeThatIsBrokenOff) {
+    Inheritance processes;
+    const Descriptor stop(eventfd(0, EFD_CLOEXEC));
+    ProbeOptions options = kOptions;
+    options.timeout_s = 3600; // which nothing here waits for
+    options.stop = stop.get();
+    std::atomic<bool> ended = false;
+    std::thread stopper([&] {
+        while (!left_a_file() && !ended) poll(nullptr, 0, 5);
+        const uint64_t one = 1;
+        (void)!::write(stop.get(), &one, sizeof one);
+    });
+    const auto report = probe(built("leaves_a_file"), options);
+    ended = true;
+    stopper.join();
+    EXPECT_EQ(error_of(report), "its probe was broken off");
+    EXPECT_EQ(report.code(), StatusCode::kCancelled);
+    EXPECT_TRUE(processes.all_gone());
     EXPECT_TRUE(is_empty());
 }
 
@@ -146,14 +179,6 @@ TEST_F(ProbeLeftovers, GoWithACallerThatIsKilled) {
         (void)probe(built("leaves_a_file"), kOptions);
         _exit(0);
     }
-    const auto left_a_file = [&] {
-        for (const auto& probe_folder : fs::directory_iterator(temporary_)) {
-            std::error_code gone;
-            for (fs::directory_iterator at(probe_folder, gone), end; !gone && at != end; at.increment(gone))
-                if (at->path().filename().string().starts_with("left-by-a-plugin-")) return true;
-        }
-        return false;
-    };
     while (!left_a_file() && waitpid(caller, nullptr, WNOHANG) == 0) poll(nullptr, 0, 5);
     kill(caller, SIGKILL);
     waitpid(caller, nullptr, 0);
@@ -222,6 +247,17 @@ TEST_F(ProbeTest, ARefusalTakesTheOlderManifestAway) {
     EXPECT_FALSE(fs::exists(manifest_path(file)));
 }
 
+TEST_F(ProbeTest, ARefusalOfWhatIsNoLongerThereLeavesTheNewerBuildAlone) {
+    const fs::path file = folder_ / "answer.so", newer = folder_ / "newer.so";
+    install("says_one", file); // its manifest is there, as another probe wrote it
+    write(newer, bytes_of(file));
+    write(file, bytes_of(built("gives_way")));
+    const Variable from("NEWER_BUILD", newer), to("THIS_BUILD", file);
+    EXPECT_EQ(error_of(probe_and_record(file, kOptions)), "it changed while it was probed");
+    EXPECT_EQ(manifest_text(must(read_manifest(manifest_path(file)))), manifest_text(manifest_of(file)));
+    EXPECT_EQ(recorded_refusal(file), "");
+}
+
 TEST_F(ProbeTest, ARefusalIsKeptBesideTheLibraryUntilItPasses) {
     const fs::path file = folder_ / "proposer-answer.so";
     write(file, bytes_of(built("aborts")));
@@ -268,6 +304,25 @@ TEST_F(ProbeTest, AManifestThatCannotBeWrittenIsAFailureNotAVerdict) {
     write(file, bytes_of(built("says_one")));
     fs::create_directories(manifest_path(file) / "in the way");
     EXPECT_THAT(error_of(probe_and_record(file, kOptions)), StartsWith("cannot write " + manifest_path(file).string()));
+}
+
+// A probe program that does something first, with the probe that is meant.
+ProbeOptions with_program(const fs::path& file, const std::string& commands) {
+    write(file, "#!/bin/sh\n" + commands + "\nexec '" + kOptions.program.string() + "' \"$@\"\n");
+    fs::permissions(file, fs::perms::owner_all);
+    return {file, 60};
+}
+
+TEST_F(ProbeTest, AFaultOfTheMachineIsNoRefusal) {
+    const fs::path file = folder_ / "answer.so";
+    install("says_one", file);
+    const std::string manifest = bytes_of(manifest_path(file));
+    const auto killed = probe_and_record(file, with_program(folder_ / "killed", "kill -9 $$"));
+    EXPECT_EQ(error_of(killed), "cannot be probed here: the supervisor of its process was killed, or could not begin");
+    const auto full = probe_and_record(file, with_program(folder_ / "full", "ulimit -f 0"));
+    EXPECT_THAT(error_of(full), AllOf(StartsWith("cannot be probed here: cannot write "), HasSubstr("File too large")));
+    EXPECT_EQ(bytes_of(manifest_path(file)), manifest) << "it still vouches for these bytes";
+    EXPECT_EQ(recorded_refusal(file), "");
 }
 
 TEST_F(ProbeTest, WithoutItsProgramThereIsNoVerdict) {

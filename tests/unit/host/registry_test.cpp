@@ -337,6 +337,15 @@ TEST_F(RegistryTest, ASlotHoldsOneComponentWhoseIdentityIsItsBytes) {
     EXPECT_TRUE(scheduler);
 }
 
+// Only what the machine lacks leaves a device sound that stands before it.
+TEST_F(RegistryTest, WhyAnInnerDeviceCannotBeHadIsPassedOnWithItsCode) {
+    const Registry r = must(Registry::open({}));
+    const auto before = [&](const char* inner) { return r.device("byte_count", {{"inner", inner}}, {}); };
+    EXPECT_EQ(before("none_such").code(), StatusCode::kUnavailable);
+    EXPECT_THAT(error_of(before("byte_count")), HasSubstr("it is an inner device itself"));
+    EXPECT_EQ(before("byte_count").code(), StatusCode::kUnsupported);
+}
+
 TEST_F(RegistryTest, EveryComponentKnowsThePluginThatHoldsIt) {
     install("says_one", folder("p") / "a.so");
     const Manifest m = install("throwers", folder("p") / "b.so");
