@@ -30,6 +30,9 @@ constexpr Specimen kLibraries[] = {
     {"text", "file.loads", "the loader refuses it"},
     {"cut_off", "file.loads", "the loader refuses it"},
     {"unresolved", "file.loads", "a_function_of_no_library"},
+#if !defined(__clang__) // which has no such symbols
+    {"unique_tables", "file.loads", "build it with -fno-gnu-unique"},
+#endif
     {"crashes_at_load", "file.loads", "ended by signal 6"},
     {"never_loads", "file.loads", "the probe took longer than"},
     {"no_entry", "abi.entry", "exports no pb_plugin_v1"},

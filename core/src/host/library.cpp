@@ -6,7 +6,9 @@
 #include "base/crash_report.hpp"
 #include "base/numbers.hpp"
 #include "base/plugin_call.hpp"
+#include "base/printable.hpp"
 #include "host/contract.hpp"
+#include "host/plugin_entry.hpp"
 #include "host/private_copy.hpp"
 #include "host/schema.hpp"
 #include "patchbay/abi/model.h"
@@ -190,6 +192,10 @@ Result<std::shared_ptr<Library>> Library::open(const std::filesystem::path& path
                                          expected.substr(0, 12) +
                                          "… (it was changed after its probe: run `patchbay plugin test " +
                                          path.string() + "`)");
+    if (const std::string table = unique_table(copy->path); !table.empty())
+        return refuse("file.loads", "after a swap it would run with a table of another build (" +
+                                        printable(table, 200) + "): build it with -fno-gnu-unique, or put its class "
+                                        "into an unnamed namespace");
     std::shared_ptr<Library> lib(new Library);
     lib->path_ = path;
     lib->sha256_ = copy->sha256;

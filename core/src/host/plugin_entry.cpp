@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "patchbay/abi.h"
 
@@ -49,6 +50,47 @@ bool is_no_plugin(const fs::path& file) {
     in.seekg(0);
     const bool named = contains(in, PB_ENTRY_SYMBOL);
     return !named && in.eof();
+}
+
+namespace {
+
+template <class T>
+std::vector<T> read_all(std::ifstream& in, uint64_t at, uint64_t bytes, uint64_t file_size) {
+    if (at > file_size || bytes > file_size - at) return {};
+    std::vector<T> out(bytes / sizeof(T));
+    in.seekg(static_cast<std::streamoff>(at));
+    in.read(reinterpret_cast<char*>(out.data()), static_cast<std::streamsize>(out.size() * sizeof(T)));
+    return in ? out : std::vector<T>();
+}
+
+// Of a class outside of an unnamed namespace. What else is unique is the same in each build: constants of libraries.
+bool is_table(std::string_view symbol) {
+    return symbol.starts_with("_ZN8patchbay6detail") && (symbol.ends_with("E5tableE") || symbol.ends_with("E4listE"));
+}
+
+}  // namespace
+
+std::string unique_table(const fs::path& file) {
+    std::error_code error;
+    const uint64_t size = fs::file_size(file, error);
+    std::ifstream in(file, std::ios::binary);
+    if (error || !in || !is_whole_library(in, size)) return "";
+    const auto header = read_all<Elf64_Ehdr>(in, 0, sizeof(Elf64_Ehdr), size);
+    if (header.empty() || header[0].e_shentsize != sizeof(Elf64_Shdr)) return "";
+    const auto sections =
+        read_all<Elf64_Shdr>(in, header[0].e_shoff, uint64_t{header[0].e_shnum} * sizeof(Elf64_Shdr), size);
+    for (const Elf64_Shdr& s : sections) {
+        if (s.sh_type != SHT_DYNSYM || s.sh_link >= sections.size()) continue;
+        const Elf64_Shdr& names = sections[s.sh_link];
+        const auto text = read_all<char>(in, names.sh_offset, names.sh_size, size);
+        for (const Elf64_Sym& symbol : read_all<Elf64_Sym>(in, s.sh_offset, s.sh_size, size)) {
+            if (ELF64_ST_BIND(symbol.st_info) != STB_GNU_UNIQUE || symbol.st_name >= text.size()) continue;
+            const char* const name = text.data() + symbol.st_name;
+            const std::string_view whole(name, strnlen(name, text.size() - symbol.st_name));
+            if (is_table(whole)) return std::string(whole);
+        }
+    }
+    return "";
 }
 
 }  // namespace patchbay::host

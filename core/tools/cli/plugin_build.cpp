@@ -85,7 +85,7 @@ Words command_for(const Language& language, const Words& compiler, const Sdk& sd
     const Words own_flags = words_of(language.flags);
     const bool gnu = runs(compiler, {"-fno-gnu-unique", "-x", "c", "-E", "/dev/null"});
     add({language.standard, "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden"});
-    if (gnu) add({"-fno-gnu-unique"}); // else a library that defines such a symbol is never unmapped
+    if (gnu) add({"-fno-gnu-unique"}); // else builds share such a symbol, and none is ever unmapped
     add({"-DPATCHBAY_PLUGIN_NAME=\"" + file.stem().string() + "\"", "-DPATCHBAY_PLUGIN_VERSION=\"0.1.0\"",
          std::string("-DPATCHBAY_PLUGIN_BUILD=\"") + (gnu ? "GNU-" : "") + "\" __VERSION__ \"/" +
              optimisation_in(own_flags) + "\"",

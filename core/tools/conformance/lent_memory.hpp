@@ -32,10 +32,11 @@ class LentMemory {
     T* lend(const std::vector<T>& values) {
         return lend(values.data(), values.size());
     }
-    // Records as a newer host lays them out: `stride` bytes apart. Between them lies what means nothing to the plugin.
+    // Records as a newer host lays them out, `stride` bytes apart. Between them lies what means nothing to the plugin;
+    // 0: its later fields, of a plugin that knows them.
     template <class T>
-    T* lend_apart(const std::vector<T>& values, size_t stride) {
-        std::vector<std::byte> bytes(values.size() * stride, std::byte{0x5a});
+    T* lend_apart(const std::vector<T>& values, size_t stride, std::byte between) {
+        std::vector<std::byte> bytes(values.size() * stride, between);
         for (size_t i = 0; i < values.size(); ++i) std::memcpy(bytes.data() + i * stride, &values[i], sizeof(T));
         return reinterpret_cast<T*>(place(bytes.data(), bytes.size()));
     }

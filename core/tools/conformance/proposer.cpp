@@ -83,7 +83,7 @@ Result<Proposed> propose(Subject& subject, const host::Component& component, con
                        static_cast<uint32_t>(n),
                        row_stride,
                        static_cast<uint32_t>(out.room),
-                       lent.lend_apart(rows, row_stride),
+                       lent.lend_apart(rows, row_stride, std::byte{0}),
                        out.drafts.data(),
                        out.counts.data(),
                        out.parents.empty() ? nullptr : out.parents.data()};

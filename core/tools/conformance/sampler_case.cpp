@@ -243,7 +243,7 @@ Result<Sampled> sample(Subject& subject, const host::Component& component, const
     b.row_stride = sizeof(pb_sample_row) + extra;
     b.max_logprobs = kTop;
     b.logits = tensor(out.logits.data(), PB_F32, {static_cast<int64_t>(n), kVocab});
-    b.rows = lent.lend_apart(rows, b.row_stride);
+    b.rows = lent.lend_apart(rows, b.row_stride, std::byte{0});
     b.tokens = out.tokens.data();
     b.logprobs = out.logprobs.data();
     b.top_tokens = out.top_tokens.data();

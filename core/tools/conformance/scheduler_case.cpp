@@ -9,6 +9,7 @@ namespace {
 
 constexpr uint32_t kGuards = 8; // entries after each output buffer
 constexpr uint64_t kGuardId = 0xFEEDFACE'CAFEBEEF;
+constexpr std::byte kBetween{0x5a}; // records
 
 uint32_t pages(uint32_t tokens, uint32_t block_size) { return (tokens + block_size - 1) / block_size; }
 
@@ -54,8 +55,8 @@ const pb_scheduler_in* lend(const View& view, uint32_t extra, LentMemory& memory
     pb_scheduler_in in = view.in;
     in.struct_size = sizeof in;
     in.sequence_stride = stride;
-    in.running = memory.lend_apart(view.running, stride);
-    in.waiting = memory.lend_apart(view.waiting, stride);
+    in.running = memory.lend_apart(view.running, stride, kBetween);
+    in.waiting = memory.lend_apart(view.waiting, stride, kBetween);
     in.running_count = static_cast<uint32_t>(view.running.size());
     in.waiting_count = static_cast<uint32_t>(view.waiting.size());
     if (in.group_windows) in.group_windows = memory.lend(in.group_windows, in.kv_groups);
@@ -186,10 +187,10 @@ Result<Planned> show(const host::Component& component, LentMemory& memory, const
                          item_stride,
                          seats,
                          preempt_stride,
-                         memory.lend_apart(items, item_stride),
+                         memory.lend_apart(items, item_stride, kBetween),
                          0,
                          max_preempts,
-                         memory.lend_apart(preempts, preempt_stride),
+                         memory.lend_apart(preempts, preempt_stride, kBetween),
                          0,
                          0};
     pb_scheduler_out* const lent = memory.lend(out);
