@@ -447,6 +447,12 @@ TEST(Completions, IgnoreFieldsThatTheyDoNotKnow) {
     EXPECT_EQ(got["model"], "alias");
 }
 
+TEST(Completions, TakeAnEmptyNameForTheModelThatIsServed) {
+    Json body = greedy("The king", 1);
+    body["model"] = "";
+    EXPECT_EQ(shared().complete(body)["model"], "demo");
+}
+
 TEST(Routes, AnswerOperators) {
     const uint16_t port = shared().port();
     EXPECT_EQ(get(port, "/health").status, 200);
