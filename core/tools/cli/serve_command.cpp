@@ -152,7 +152,7 @@ int run_supervised(ServeOptions& o) {
 void add_limits(CLI::App& app, ServeOptions& o) {
     serve::HttpOptions& http = o.server.http;
     add_number(app, "--max-requests", o.server.max_requests,
-               "requests for text or embeddings in progress; more get 429", 1);
+               "requests for text, embeddings or tokens in progress; more get 429", 1);
     app.add_option("--max-requests-per-key", o.server.key_limits.max_requests,
                    "the same of one API key (default: no limit)")
         ->transform(within<uint32_t>(1));
