@@ -40,6 +40,7 @@ class Server {
     ~Server(); // stop()
 
     uint16_t port() const { return http_->port(); }
+    const std::string& address() const { return http_->address(); }
     const Admin* admin() const { return admin_.get(); } // null: there is none
     // Not ready any more; refuses new requests for text and ends when all that it has are answered.
     void drain();
