@@ -63,8 +63,9 @@ TEST(ChatTemplates, AreListedInTheConfigurationOfTheTokenizer) {
 
 TEST(ChatTemplates, AreGivenAllSpecialTokensThatTheTokenizerNames) {
     ModelFiles m;
-    m.write("tokenizer_config.json", R"({"eos_token": "</s>", "pad_token": null, "unk_token": {"content": "<unk>"},
-        "chat_template": "{{ eos_token ~ pad_token ~ unk_token ~ (sep_token is defined) }}{{ additional_special_tokens }}"})");
+    m.write("tokenizer_config.json", R"({"eos_token": "</s>", "pad_token": null, "unk_token": {"content": "<unk>"}})");
+    m.write("chat_template.jinja",
+            "{{ eos_token ~ pad_token ~ unk_token ~ (sep_token is defined) }}{{ additional_special_tokens }}");
     const nlohmann::ordered_json body{{"messages", {{{"role", "user"}, {"content", "x"}}}}};
     EXPECT_EQ(render_chat(body, m.read()).text, "</s><unk>False");
     m.write("special_tokens_map.json", R"({"eos_token": "<end>", "pad_token": "<pad>",
