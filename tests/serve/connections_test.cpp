@@ -53,6 +53,17 @@ TEST(Connections, WaitUntilTheServerRuns) {
     EXPECT_EQ(asked, 1);
 }
 
+TEST(Connections, OfAServerAtANameAreOfIPv4WhereTheNameHasSuchAnAddress) {
+    for (const char* host : {"localhost", "127.0.0.1"}) {
+        HttpOptions options;
+        options.host = host;
+        options.port = 0;
+        const auto server = HttpServer::listen(options, [](const std::shared_ptr<Exchange>& e) { e->respond({}); });
+        ASSERT_TRUE(server) << server.error();
+        EXPECT_EQ((*server)->address(), "127.0.0.1") << host;
+    }
+}
+
 TEST(Connections, TakeRequestsByteByByteAndInChunks) {
     HttpClient client(shared().port());
     for (const char c : std::string("GET /version HTTP/1.1\r\nHost: x\r\n\r\n")) client.send(std::string(1, c));

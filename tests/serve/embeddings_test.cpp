@@ -63,6 +63,7 @@ TEST(Embeddings, HaveTheShapeOfOpenAIs) {
     EXPECT_EQ(got["usage"]["prompt_tokens"], tokens);
     EXPECT_EQ(got["usage"]["total_tokens"], tokens);
     EXPECT_EQ(first(got), scaled(expected(kText, engine::PoolingType::kLast)));
+    EXPECT_EQ(embed({{"model", ""}, {"input", kText}})["model"], "demo");
 }
 
 TEST(Embeddings, AreNormalisedUnlessTheRequestSaysOtherwise) {

@@ -47,6 +47,22 @@ TEST_F(HttpConnections, AnswerNoMoreThanTheClientTakes) {
     EXPECT_GT(bytes, kMany << 20);
 }
 
+TEST_F(HttpConnections, LetPagesOfAllowedOriginsReadWhyARequestIsNotRead) {
+    for (const char* last : {"Content-Length: 5000\r\n\r\n", "Transfer-Encoding: gzip\r\n\r\n"}) {
+        HttpOptions options;
+        options.allowed_origins = {"https://good.example"};
+        options.max_body_bytes = 1000;
+        SocketPair pair;
+        const auto set = std::make_shared<ConnectionSet>(options, [](const std::shared_ptr<Exchange>&) {});
+        const auto connection = std::make_shared<Connection>(std::move(pair.server), set);
+        connection->start();
+        pair.work();
+        pair.send(std::string("POST / HTTP/1.1\r\nOrigin: https://good.example\r\n") + last);
+        pair.work();
+        EXPECT_THAT(pair.received(), ::testing::HasSubstr("Access-Control-Allow-Origin: https://good.example\r\n"));
+    }
+}
+
 TEST_F(HttpConnections, EndWithAClientThatTakesNothing) {
     HttpOptions options;
     options.write_seconds = 3;

@@ -98,6 +98,24 @@ TEST(KeyLimits, OfAServerAnswer429WithRetryAfter) {
                 HasSubstr("patchbay_http_rejections_total{reason=\"key_limit\"} 1"));
 }
 
+TEST(KeyLimits, OfAServerCountRequestsForTokensToo) {
+    ServerOptions options;
+    options.key_limits = {.max_requests = 1, .requests_per_minute = 3};
+    const Running server(options);
+    HttpClient client(server.port());
+    const auto ask = [&](const std::string& path, const Json& body) {
+        client.post(path, body.dump());
+        return client.read_answer().status;
+    };
+    EXPECT_EQ(ask("/tokenize", {{"prompt", "Once"}}), 200);
+    EXPECT_EQ(ask("/detokenize", {{"tokens", {1, 2}}}), 200) << "the one before it is no longer under way";
+    EXPECT_EQ(ask("/tokenize", Json::object()), 400);
+    EXPECT_EQ(ask("/tokenize", {{"prompt", "Once"}}), 429);
+    EXPECT_EQ(ask("/v1/completions", {{"prompt", "Once"}, {"max_tokens", 1}}), 429);
+    EXPECT_THAT(get(server.port(), "/metrics").body,
+                HasSubstr("patchbay_http_rejections_total{reason=\"key_limit\"} 2"));
+}
+
 TEST(PrefixCachePerKey, SharesNothingBetweenKeys) {
     for (const bool apart : {false, true}) {
         ServerOptions options;

@@ -181,6 +181,8 @@ TEST(Draining, EndsWhatIsUnderWayAndTakesNothingMore) {
     const Answer refused = late.read_answer();
     EXPECT_EQ(refused.status, 503);
     EXPECT_EQ(refused.headers.at("retry-after"), "1");
+    other.post("/tokenize", R"({"prompt": "a"})");
+    EXPECT_EQ(other.read_answer().status, 503);
     held.reset();
     ASSERT_EQ(streaming.read_head().status, 200);
     std::string last, text;

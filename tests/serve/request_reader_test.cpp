@@ -126,6 +126,7 @@ TEST_F(RequestReaders, RejectWhatIsTooLongOrNoRequestAndDiscardTheRest) {
         ASSERT_TRUE(parsed.rejection) << c.text;
         EXPECT_EQ(parsed.rejection->status, c.status);
         EXPECT_THAT(parsed.rejection->text, HasSubstr(c.text));
+        EXPECT_EQ(parsed.rejection->head.method, c.status == 413 ? "POST" : "");
         EXPECT_TRUE(reader.is_discarding());
         EXPECT_FALSE(reader.is_partial());
         put(reader, "GET / HTTP/1.1\r\n\r\n");
@@ -146,6 +147,7 @@ TEST_F(RequestReaders, RejectCodingsOfBodiesThatTheyDoNotKnow) {
         ASSERT_TRUE(parsed.rejection) << headers;
         EXPECT_EQ(parsed.rejection->status, 501u) << headers;
         EXPECT_THAT(parsed.rejection->text, HasSubstr("is not supported, expected chunked"));
+        EXPECT_THAT(parsed.rejection->head.headers, Contains(Pair("transfer-encoding", ::testing::_)));
         EXPECT_FALSE(reader.parse().request) << headers;
     }
     put(reader_, "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");

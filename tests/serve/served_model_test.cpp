@@ -1,4 +1,4 @@
-// Chat templates and the texts of BOS and EOS, where a model's files have them.
+// Chat templates and the texts of special tokens, where a model's files have them.
 #include "serve/served_model.hpp"
 
 #include <gmock/gmock.h>
@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "serve/generation_request.hpp"
 #include "serve/temporary_folder.hpp"
 #include "unit/weights/gguf_fixture.hpp"
 
@@ -30,6 +31,9 @@ struct ModelFiles {
         if (!done) throw std::runtime_error(done.error());
         return out;
     }
+    std::string token(const std::string& name, const std::string& tokenizer = "") const { // empty: there is none
+        return read(tokenizer).special_tokens[name];
+    }
     // Of no messages: "the plain template, the one with tools".
     std::string texts(const std::string& tokenizer = "") const {
         const ServedModel model = read(tokenizer);
@@ -47,14 +51,29 @@ TEST(ChatTemplates, AreListedInTheConfigurationOfTheTokenizer) {
     EXPECT_EQ(m.texts(), "one, none");
     m.write("tokenizer_config.json", kListed);
     EXPECT_EQ(m.texts(), "listed, listed with tools");
-    EXPECT_EQ(m.read().bos_token, "<s>");
-    EXPECT_EQ(m.read().eos_token, "</s>");
+    EXPECT_EQ(m.token("bos_token"), "<s>");
+    EXPECT_EQ(m.token("eos_token"), "</s>");
     m.write("tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": "x"}]})");
     EXPECT_EQ(m.texts(), "none, x");
     EXPECT_EQ(m.read().no_template, "the model's only chat template is for requests with tools");
     m.write("tokenizer_config.json", "{}");
     EXPECT_EQ(m.texts(), "none, none");
     EXPECT_THAT(m.read().no_template, HasSubstr("neither chat_template.jinja nor chat_template of tokenizer_config"));
+}
+
+TEST(ChatTemplates, AreGivenAllSpecialTokensThatTheTokenizerNames) {
+    ModelFiles m;
+    m.write("tokenizer_config.json", R"({"eos_token": "</s>", "pad_token": null, "unk_token": {"content": "<unk>"}})");
+    m.write("chat_template.jinja",
+            "{{ eos_token ~ pad_token ~ unk_token ~ (sep_token is defined) }}{{ additional_special_tokens }}");
+    const nlohmann::ordered_json body{{"messages", {{{"role", "user"}, {"content", "x"}}}}};
+    EXPECT_EQ(render_chat(body, m.read()).text, "</s><unk>False");
+    m.write("special_tokens_map.json", R"({"eos_token": "<end>", "pad_token": "<pad>",
+        "additional_special_tokens": ["<a>", {"content": "<b>"}]})");
+    EXPECT_EQ(render_chat(body, m.read()).text, "</s><pad><unk>False['<a>', '<b>']") << "the configuration's own first";
+    auto with = body;
+    with["chat_template_kwargs"] = {{"pad_token", "<mine>"}};
+    EXPECT_EQ(render_chat(with, m.read()).text, "</s><mine><unk>False['<a>', '<b>']");
 }
 
 TEST(ChatTemplates, InFilesCountInsteadOfThoseListed) {
@@ -82,15 +101,15 @@ TEST(ChatTemplates, OfAGgufFileAreItsOwn) {
     m.write("tokenizer_config.json", kListed);
     m.write("m.gguf", gguf().key("tokenizer.chat_template", "own {{ bos_token }}").with(""));
     EXPECT_EQ(m.texts("m.gguf"), "own , none");
-    EXPECT_EQ(m.read("m.gguf").bos_token, "<begin>");
-    EXPECT_EQ(m.read("m.gguf").eos_token, "") << "the files beside it are not of this model";
+    EXPECT_EQ(m.token("bos_token", "m.gguf"), "<begin>");
+    EXPECT_EQ(m.token("eos_token", "m.gguf"), "") << "the files beside it are not of this model";
     m.write("m.gguf", gguf().key("tokenizer.chat_template", "own")
                           .key("tokenizer.chat_template.tool_use", "own with tools").with(""));
     EXPECT_EQ(m.texts("m.gguf"), "own, own with tools");
     m.write("m.gguf", gguf().with(""));
     EXPECT_EQ(m.texts("m.gguf"), "listed, listed with tools") << "what lies beside a file that has none";
-    EXPECT_EQ(m.read("m.gguf").bos_token, "<begin>");
-    EXPECT_EQ(m.read("m.gguf").eos_token, "</s>");
+    EXPECT_EQ(m.token("bos_token", "m.gguf"), "<begin>");
+    EXPECT_EQ(m.token("eos_token", "m.gguf"), "</s>");
     fs::remove(m.folder.path() / "tokenizer_config.json");
     EXPECT_THAT(m.read("m.gguf").no_template, HasSubstr("neither the GGUF file"));
     m.write("m.gguf", gguf().key("tokenizer.chat_template", "{% endif %}").with(""));

@@ -1,5 +1,5 @@
-// Whether one more request for text may come in: not while the server drains, within the limits of its API key, and
-// only so many at once. Used by Server and the routes for text.
+// Whether one more request for text, embeddings or tokens may come in: not while the server drains, within the limits
+// of its API key, and only so many at once. Used by Server and the routes for these.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -168,8 +168,9 @@ RenderedChat render_chat(const Json& body, const ServedModel& model) {
     if ((out.refusal = read_tools(f, variables))) return out;
     if (const Json* documents = f.find("documents")) variables["documents"] = *documents;
     variables["add_generation_prompt"] = prompt && !go_on;
-    if (!model.bos_token.empty()) variables["bos_token"] = model.bos_token;
-    if (!model.eos_token.empty()) variables["eos_token"] = model.eos_token;
+    for (const auto& [name, text] : model.special_tokens) variables[name] = text;
+    if (!model.additional_special_tokens.empty())
+        variables["additional_special_tokens"] = model.additional_special_tokens;
     if (const Json* more = f.object("chat_template_kwargs")) {
         if (more->contains("messages")) f.refuse("chat_template_kwargs", "may not bring messages of its own");
         if (more->size() > kMaxVariables)

@@ -113,6 +113,8 @@ void Connection::refuse(const RequestReader::Rejection& rejection) {
     HttpResponse response =
         error_reply(fail(unsupported ? StatusCode::kUnsupported : StatusCode::kInvalid, rejection.text));
     response.status = rejection.status;
+    for (auto& header : cors_headers(set_->options.allowed_origins, rejection.head))
+        response.headers.push_back(std::move(header));
     keep_alive_ = false;
     sender_.send(whole_answer(response, Ending::kClose));
 }

@@ -31,6 +31,14 @@ Failure cannot_listen(const std::string& where, const boost::system::error_code&
     return fail(code_of_listen(error.value()), "cannot listen on " + where + ": " + error.message());
 }
 
+// Of the addresses of a name the first of IPv4: some systems give ::1 first for `localhost`, where most clients try
+// 127.0.0.1.
+asio::ip::tcp::endpoint chosen(const asio::ip::tcp::resolver::results_type& found) {
+    for (const auto& one : found)
+        if (one.endpoint().address().is_v4()) return one.endpoint();
+    return found.begin()->endpoint();
+}
+
 }  // namespace
 
 struct HttpServer::Core {
@@ -62,6 +70,7 @@ struct HttpServer::Core {
         const auto local = acceptor.local_endpoint();
         std::memcpy(bound.data(), local.data(), std::min(local.size(), bound.capacity()));
         port = bound.port();
+        address = bound.address().to_string();
     }
 
     Result<> listen_on_tcp() {
@@ -72,7 +81,7 @@ struct HttpServer::Core {
         const auto found = resolver.resolve(o.host, std::to_string(o.port), asio::ip::tcp::resolver::passive, error);
         if (error || found.empty())
             return fail(StatusCode::kInvalid, "cannot listen on " + where + ": " + error.message());
-        const asio::ip::tcp::endpoint endpoint = found.begin()->endpoint();
+        const asio::ip::tcp::endpoint endpoint = chosen(found);
         acceptor.open(endpoint.protocol(), error);
         if (!error) keep_to_this_program(acceptor.native_handle());
         if (!error) acceptor.set_option(Acceptor::reuse_address(true), error);
@@ -193,6 +202,7 @@ struct HttpServer::Core {
     std::unique_ptr<SocketFile> file; // null: TCP
     bool accept_at_tick = false;
     uint16_t port = 0;
+    std::string address; // empty: a Unix socket
     std::vector<std::thread> threads;
 };
 
@@ -216,6 +226,7 @@ void HttpServer::run() {
 HttpServer::~HttpServer() { stop(); }
 
 uint16_t HttpServer::port() const { return core_->port; }
+const std::string& HttpServer::address() const { return core_->address; }
 size_t HttpServer::exchanges() const { return core_->set->exchanges; }
 size_t HttpServer::connections() const {
     const std::lock_guard lock(core_->set->mutex);

@@ -13,7 +13,7 @@
 namespace patchbay::serve {
 
 struct HttpOptions {
-    std::string host = "127.0.0.1"; // an address or a name
+    std::string host = "127.0.0.1"; // an address, or a name of which an address of IPv4 is preferred
     uint16_t port = 8000;           // 0: any free one
     int listener = -1;              // a TCP socket that listens already, in place of host and port; −1: none
     std::string socket;             // path of a Unix socket, in place of host and port; for this user alone
@@ -66,6 +66,7 @@ class HttpServer {
     void run();  // calls the handler from now on, on threads of its own; once
     ~HttpServer(); // stop()
     uint16_t port() const; // 0: of a Unix socket
+    const std::string& address() const; // on which it listens; empty: likewise
     size_t connections() const;
     size_t exchanges() const; // under way
     // Connections go on, and close after what they do now. New ones are refused, also by others who have the listener

@@ -1,5 +1,8 @@
 // Log-probabilities in the forms of OpenAI's two APIs and of vLLM.
 #include <algorithm>
+#include <string>
+#include <unordered_set>
+#include <utility>
 
 #include "base/utf8.hpp"
 #include "serve/reply.hpp"
@@ -19,16 +22,30 @@ std::string bytes_of(const ServedModel& model, TokenId token) {
 
 std::string valid(const std::string& bytes) { return Json::parse(json_string(bytes)).get<std::string>(); }
 
+// An object that may have a member for each token of the vocabulary: Json looks through all for each that is set.
+class LargeObject {
+  public:
+    explicit LargeObject(size_t members) { members_.reserve(members); }
+
+    void add(std::string name, Json value) { members_.emplace_back(std::move(name), std::move(value)); } // a new name
+    Json made() { return std::move(out_); }
+
+  private:
+    Json out_ = Json::object();
+    Json::object_t& members_ = out_.get_ref<Json::object_t&>();
+};
+
 // Of one token of a completion: {text: logprob} of the highest and of itself.
 Json top_of(const GenerationRequest& request, const ServedModel& model, TokenId token, const TokenLogprobs& logprobs) {
-    Json out = Json::object();
-    for (const auto& [id, logprob] : logprobs.top) {
-        const std::string text = token_text(request, model, id);
-        if (!out.contains(text)) out[text] = finite(logprob); // two ids may have one text: the likelier is first
-    }
-    const std::string text = token_text(request, model, token);
-    if (!out.contains(text)) out[text] = finite(logprobs.sampled);
-    return out;
+    LargeObject out(logprobs.top.size() + 1);
+    std::unordered_set<std::string> names;
+    const auto add = [&](TokenId id, float logprob) {
+        std::string text = token_text(request, model, id);
+        if (names.insert(text).second) out.add(std::move(text), finite(logprob)); // the likelier of one text is first
+    };
+    for (const auto& [id, logprob] : logprobs.top) add(id, logprob);
+    add(token, logprobs.sampled);
+    return out.made();
 }
 
 Json chat_entry(const GenerationRequest& request, const ServedModel& model, TokenId token, float logprob) {
@@ -84,16 +101,18 @@ Json prompt_logprobs_json(const ServedModel& model, const std::vector<TokenId>& 
     Json out = Json::array();
     out.push_back(nullptr);
     for (size_t i = 0; i < of_prompt.size() && i + 1 < prompt.size(); ++i) {
-        Json token = Json::object();
-        const auto entry = [&](TokenId id, float logprob, const Json& rank) {
-            token[std::to_string(id)] = {{"logprob", finite(logprob)},
-                                         {"rank", rank},
-                                         {"decoded_token", valid(bytes_of(model, id))}};
-        };
         const auto& top = of_prompt[i].top;
+        LargeObject token(top.size() + 1);
+        bool has_own = false;
+        const auto entry = [&](TokenId id, float logprob, const Json& rank) {
+            token.add(std::to_string(id), {{"logprob", finite(logprob)},
+                                           {"rank", rank},
+                                           {"decoded_token", valid(bytes_of(model, id))}});
+            has_own = has_own || id == prompt[i + 1];
+        };
         for (size_t n = 0; n < top.size(); ++n) entry(top[n].first, top[n].second, n + 1);
-        if (!token.contains(std::to_string(prompt[i + 1]))) entry(prompt[i + 1], of_prompt[i].sampled, nullptr);
-        out.push_back(std::move(token));
+        if (!has_own) entry(prompt[i + 1], of_prompt[i].sampled, nullptr);
+        out.push_back(token.made());
     }
     return out;
 }

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/printable.hpp"
+#include "serve/error_reply.hpp"
 #include "serve/generation_request.hpp"
 #include "serve/reply.hpp"
 
@@ -11,23 +12,36 @@ namespace patchbay::serve {
 namespace {
 
 using ExchangePtr = std::shared_ptr<Exchange>;
+using Contents = std::function<Json(Fields&, const Json& body, const ServedModel&)>; // of no matter where it refuses
 
 class ModelRoutes {
   public:
-    ModelRoutes(const ModelGate& gate, const Routes& routes) : gate_(gate), routes_(routes) {}
+    ModelRoutes(const ModelGate& gate, const AdmissionContext& admission)
+        : gate_(gate), admission_(admission), routes_(admission.routes) {}
 
     void models(const ExchangePtr&) const;
     void tokenize(const ExchangePtr&) const;
     void detokenize(const ExchangePtr&) const;
 
   private:
-    using Reply = std::function<Json(Fields&, const Json& body, const ServedModel&)>; // of no matter where it refuses
-    // Answers what the body asks of the model's tokenizer, off the threads that serve connections.
-    void offload(const ExchangePtr&, Reply) const;
+    // Answers what the body asks of the model's tokenizer, where the request is admitted, off the threads that serve
+    // connections.
+    void offload(const ExchangePtr&, Contents) const;
 
     const ModelGate& gate_;
+    const AdmissionContext admission_;
     const Routes& routes_;
 };
+
+HttpResponse response_of(const Contents& contents, const std::string& text, const ServedModel& model) {
+    const auto body = parse_body(text);
+    if (!body) return error_reply(body.failure());
+    if (!model.tokenizer) return error_reply(fail(StatusCode::kUnsupported, "the model has no tokenizer"));
+    Fields fields(*body);
+    const Json out = contents(fields, *body, model);
+    if (const auto& refusal = fields.refusal()) return error_reply(refusal->failure, refusal->param);
+    return {200, dumped(out)};
+}
 
 // %2F and the like of a path as the bytes that they stand for; what is no such code stays as it is.
 std::string decoded(std::string_view path) {
@@ -68,17 +82,14 @@ void ModelRoutes::models(const ExchangePtr& exchange) const {
     routes_.answer(exchange, {200, dumped({{"object", "list"}, {"data", std::move(list)}})});
 }
 
-void ModelRoutes::offload(const ExchangePtr& exchange, Reply reply) const {
-    exchange->offload([this, exchange, serving = gate_.serving(), reply = std::move(reply)] {
-        const auto body = parse_body(exchange->request().body);
-        if (!body) return routes_.refuse(exchange, body.failure());
-        if (!serving->model.tokenizer)
-            return routes_.refuse(exchange, fail(StatusCode::kUnsupported, "the model has no tokenizer"));
-        Fields fields(*body);
-        const Json out = reply(fields, *body, serving->model);
-        if (const auto& refusal = fields.refusal())
-            return routes_.refuse(exchange, refusal->failure, refusal->param);
-        routes_.answer(exchange, {200, dumped(out)});
+void ModelRoutes::offload(const ExchangePtr& exchange, Contents contents) const {
+    auto permit = admit(admission_, exchange);
+    if (!permit) return;
+    exchange->offload([this, exchange, serving = gate_.serving(), contents = std::move(contents),
+                       permit = std::move(permit)]() mutable {
+        HttpResponse response = response_of(contents, exchange->request().body, serving->model);
+        permit.reset(); // before the client has the answer, and sends its next request
+        routes_.answer(exchange, std::move(response));
     });
 }
 
@@ -121,8 +132,8 @@ void ModelRoutes::detokenize(const ExchangePtr& exchange) const {
 
 }  // namespace
 
-std::vector<Route> model_routes(const ModelGate& gate, const Routes& routes) {
-    const auto of = std::make_shared<const ModelRoutes>(gate, routes);
+std::vector<Route> model_routes(const ModelGate& gate, const AdmissionContext& admission) {
+    const auto of = std::make_shared<const ModelRoutes>(gate, admission);
     const auto models = [of](const ExchangePtr& e) { of->models(e); };
     return {
         {"GET", "/v1/models", models},

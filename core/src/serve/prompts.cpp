@@ -12,7 +12,9 @@ namespace {
 constexpr size_t kMaxPrompts = 1024;   // of one request
 constexpr size_t kMaxInputs = 2048;    // of one request for embeddings; OpenAI's
 constexpr size_t kMaxSequences = 4096; // all outputs of all prompts
-constexpr uint64_t kMaxFieldBytes = uint64_t{256} << 20; // of the lists and texts that each of these has for itself
+constexpr uint64_t kMaxFieldBytes = uint64_t{256} << 20;  // of the lists and texts that each of these has for itself
+constexpr uint64_t kMaxPromptBytes = uint64_t{256} << 20; // of the token ids, which likewise each of them has
+constexpr uint64_t kMaxLogprobs = uint64_t{32} << 20;     // of an answer, which is written as a whole
 
 // Of the lists and texts of one request's fields, about.
 struct FieldBytes {
@@ -132,6 +134,43 @@ std::optional<Refusal> check_tokens(const Prompt& prompt, const ServedModel& mod
                    field};
 }
 
+std::optional<Refusal> check_copies(const GenerationRequest& r) {
+    const uint64_t outputs = engine::sequences_of(r.sampling);
+    uint64_t bytes = 0;
+    for (const Prompt& p : r.prompts) bytes += p.tokens.size() * sizeof(engine::TokenId) * outputs;
+    if (bytes <= kMaxPromptBytes) return std::nullopt;
+    return Refusal{invalid("the token ids of its prompts take " + std::to_string(bytes) + " bytes, for each of " +
+                           std::to_string(outputs) + " outputs of a prompt; expected at most " +
+                           std::to_string(kMaxPromptBytes) + " for all"),
+                   outputs > 1 ? "n" : r.prompt_field()};
+}
+
+// Of one token: its own, and those of the likeliest. A count that the engine refuses is taken as the largest allowed.
+double logprobs_of_token(std::optional<int32_t> count, const ServedModel& model) {
+    if (!count) return 0;
+    double max_count = model.vocab_size;
+    if (model.max_logprobs >= 0) max_count = std::min<double>(max_count, model.max_logprobs);
+    return 1 + (*count < 0 ? max_count : std::min<double>(*count, max_count));
+}
+
+// Those of a prompt are shown with each of its outputs, and once more where it is echoed; in chats once.
+std::optional<Refusal> check_logprobs(const GenerationRequest& r, const ServedModel& model) {
+    const engine::SamplingParams& s = r.sampling;
+    double prompt_tokens = 0;
+    for (const Prompt& p : r.prompts) prompt_tokens += static_cast<double>(p.tokens.size());
+    const bool chat = r.kind == ReplyKind::kChat;
+    const double shown = chat ? 1 : r.echo && r.logprobs ? 2.0 * s.n : s.n;
+    const double outputs = static_cast<double>(r.prompts.size()) * engine::sequences_of(s);
+    const double of_prompts = prompt_tokens * shown * logprobs_of_token(s.prompt_logprobs, model),
+                 of_outputs = outputs * s.max_tokens * logprobs_of_token(s.logprobs, model);
+    if (of_prompts + of_outputs <= double{kMaxLogprobs}) return std::nullopt;
+    constexpr double kExact = 9007199254740992; // up to which doubles hold every whole number
+    const auto all = static_cast<uint64_t>(std::min(of_prompts + of_outputs, kExact));
+    return Refusal{invalid("its answer may hold " + std::to_string(all) + " log-probabilities, expected at most " +
+                           std::to_string(kMaxLogprobs) + ": fewer of each token, a smaller max_tokens or n"),
+                   of_prompts > of_outputs ? "prompt_logprobs" : chat ? "top_logprobs" : "logprobs"};
+}
+
 }  // namespace
 
 Prompt prompt_of_text(const std::string& text, const text::Tokenizer& tokenizer, bool add_special_tokens) {
@@ -176,7 +215,8 @@ std::optional<Refusal> fit_prompts(const Json& body, const ServedModel& model, G
     }
     const uint32_t room = model.max_model_len > longest ? model.max_model_len - longest : 1; // 1: the engine refuses it
     r.sampling.max_tokens = r.max_tokens.value_or(std::min(room, max_output));
-    return std::nullopt;
+    if (auto refusal = check_copies(r)) return refusal;
+    return check_logprobs(r, model);
 }
 
 ReadRequest read_completion(const Json& body, const ServedModel& model) {

@@ -79,6 +79,8 @@ RequestReader::Outcome RequestReader::parse() {
     Outcome out;
     const auto reject = [&](unsigned status, std::string text) {
         out.rejection = Rejection{status, std::move(text)};
+        const bool of_length = status == 413; // by the headers, which the parser does not call done then
+        if (of_length || parser_->is_header_done()) out.rejection->head = without_body(parser_->get()).request;
         discard();
     };
     while (buffer_.size() > 0) {

@@ -27,6 +27,7 @@ class RequestReader { // one thread at a time
     struct Rejection {
         unsigned status;
         std::string text;
+        HttpRequest head{}; // the request without its body; without headers where they are not whole
     };
     struct Outcome { // by one call; none of them: more bytes are needed
         std::optional<ParsedRequest> request;

@@ -206,6 +206,7 @@ std::optional<Refusal> read_model_name(const Json& body, const ServedModel& mode
     Fields f(body);
     r.model = model.names.front();
     f.read("model", r.model);
+    if (r.model.empty()) r.model = model.names.front(); // as in vLLM
     if (!f.refusal() && std::ranges::find(model.names, r.model) == model.names.end())
         return Refusal{fail(StatusCode::kNotFound, "the model '" + printable(r.model) + "' does not exist, expected '" +
                                                        model.names.front() + "'"),

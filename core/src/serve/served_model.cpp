@@ -2,7 +2,10 @@
 
 #include <ctime>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "base/json_file.hpp"
 #include "base/refusals.hpp"
@@ -15,13 +18,11 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// "…" or {"content": "…"}; empty: neither.
-std::string token_text(const json& config, const char* key) {
-    const auto at = config.find(key);
-    if (at == config.end()) return {};
-    if (at->is_string()) return at->get<std::string>();
-    if (at->is_object() && at->contains("content") && (*at)["content"].is_string())
-        return (*at)["content"].get<std::string>();
+// Of "…" or {"content": "…"}; empty: neither.
+std::string token_text(const json& token) {
+    if (token.is_string()) return token.get<std::string>();
+    if (token.is_object() && token.contains("content") && token["content"].is_string())
+        return token["content"].get<std::string>();
     return {};
 }
 
@@ -30,8 +31,32 @@ struct Template {
 };
 struct Found { // what the tokenizer's files say of chats
     Template plain, with_tools;
-    std::string bos_token, eos_token;
+    std::map<std::string, std::string> special_tokens{}; // by name, none of them empty
+    std::vector<std::string> additional_special_tokens{};
+
+    // Those that are not known yet, of an object that names them as transformers does.
+    void add_tokens(const json& config) {
+        for (const char* name :
+             {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"})
+            if (config.contains(name)) add_token(name, token_text(config[name]));
+        const auto more = config.find("additional_special_tokens");
+        if (more == config.end() || !more->is_array() || !additional_special_tokens.empty()) return;
+        for (const json& token : *more)
+            if (std::string text = token_text(token); !text.empty())
+                additional_special_tokens.push_back(std::move(text));
+    }
+    void add_token(const char* name, std::string text) {
+        if (!text.empty()) special_tokens.emplace(name, std::move(text));
+    }
 };
+
+// Of a file of a tokenizer's folder; empty where it is not there.
+Result<json> read_object(const fs::path& file) {
+    if (!fs::exists(file)) return json::object();
+    PB_TRY(json out, read_json_file(file));
+    if (!out.is_object()) return invalid(file.string() + ": expected an object");
+    return out;
+}
 
 // chat_template of tokenizer_config.json: a text, or a list of {name, template}.
 Template listed_template(const json& config, const std::string& name, const fs::path& file) {
@@ -57,14 +82,11 @@ Result<Template> template_file(const fs::path& file) {
 // Files of templates count instead of those in tokenizer_config.json, as transformers reads them.
 Result<Found> find_in_folder(const fs::path& folder) {
     Found out;
-    json config = json::object();
     const fs::path tokenizer_config = folder / "tokenizer_config.json";
-    if (fs::exists(tokenizer_config)) {
-        PB_TRY(config, read_json_file(tokenizer_config));
-        if (!config.is_object()) return invalid(tokenizer_config.string() + ": expected an object");
-    }
-    out.bos_token = token_text(config, "bos_token");
-    out.eos_token = token_text(config, "eos_token");
+    PB_TRY(const json config, read_object(tokenizer_config));
+    PB_TRY(const json older, read_object(folder / "special_tokens_map.json"));
+    out.add_tokens(config);
+    out.add_tokens(older);
     const fs::path plain = folder / "chat_template.jinja",
                    with_tools = folder / "additional_chat_templates" / "tool_use.jinja";
     const bool has_plain = fs::exists(plain);
@@ -85,14 +107,15 @@ Result<Found> find_in_folder(const fs::path& folder) {
 Result<Found> find_in_gguf(const fs::path& file) {
     PB_TRY(auto own, weights::read_gguf_chat(file));
     const std::string where = file.string() + ": tokenizer.chat_template";
-    Found out{{std::move(own.chat_template), where}, {std::move(own.tool_template), where + ".tool_use"},
-              std::move(own.bos_token), std::move(own.eos_token)};
+    Found out{{std::move(own.chat_template), where}, {std::move(own.tool_template), where + ".tool_use"}};
+    out.add_token("bos_token", std::move(own.bos_token));
+    out.add_token("eos_token", std::move(own.eos_token));
     if (!out.plain.text.empty()) return out;
     PB_TRY(Found beside, find_in_folder(file.parent_path()));
     out.plain = std::move(beside.plain);
     if (out.with_tools.text.empty()) out.with_tools = std::move(beside.with_tools);
-    if (out.bos_token.empty()) out.bos_token = std::move(beside.bos_token);
-    if (out.eos_token.empty()) out.eos_token = std::move(beside.eos_token);
+    out.special_tokens.insert(beside.special_tokens.begin(), beside.special_tokens.end());
+    out.additional_special_tokens = std::move(beside.additional_special_tokens);
     return out;
 }
 
@@ -107,8 +130,8 @@ Result<std::optional<text::ChatTemplate>> parsed(const Template& source) {
 Result<> read_chat_templates(ServedModel& out, const fs::path& tokenizer, const std::string& given) {
     const fs::path folder = fs::is_directory(tokenizer) ? tokenizer : tokenizer.parent_path();
     PB_TRY(Found found, weights::is_gguf(tokenizer) ? find_in_gguf(tokenizer) : find_in_folder(folder));
-    out.bos_token = std::move(found.bos_token);
-    out.eos_token = std::move(found.eos_token);
+    out.special_tokens = std::move(found.special_tokens);
+    out.additional_special_tokens = std::move(found.additional_special_tokens);
     if (!given.empty()) {
         PB_TRY(found.plain, template_file(given));
         found.with_tools = {};

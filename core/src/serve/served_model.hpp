@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,8 +27,10 @@ struct ServedModel {
     std::shared_ptr<const text::Tokenizer> tokenizer;      // null: ids only
     // tool_template: for requests with tools, where the model has its own for them.
     std::optional<text::ChatTemplate> chat_template, tool_template;
-    std::string no_template;          // why there is none
-    std::string bos_token, eos_token; // their texts, for templates
+    std::string no_template; // why there is none
+    // For templates: the texts of bos_token, eos_token and the others that the tokenizer names.
+    std::map<std::string, std::string> special_tokens;
+    std::vector<std::string> additional_special_tokens;
     Pooler pooler;
     DefaultSampling default_sampling; // of requests that do not say
 };

@@ -94,7 +94,7 @@ Server::Server(const ServerOptions& options, std::unique_ptr<engine::Engine> eng
     drainer_.emplace(admission_, gate_, *engine_);
     routes_.add(operator_routes(
         {*engine_, admission_, routes_, [this] { return metrics_text(metrics_, *http_, 1); }, options.version}));
-    routes_.add(model_routes(gate_, routes_));
+    routes_.add(model_routes(gate_, {admission_, routes_, metrics_}));
     routes_.add(text_routes({*engine_, gate_, admission_, routes_, metrics_, options.prefix_cache_per_key}));
 }
 

@@ -23,7 +23,7 @@ struct ServerOptions {
     std::vector<std::string> api_keys; // none: no key is needed
     KeyLimitOptions key_limits;        // of each key; all requests together have one where no key is needed
     bool prefix_cache_per_key = false; // requests of two keys share no cached KV
-    uint32_t max_requests = 4096;      // for text, under way at once; more are refused as exhausted
+    uint32_t max_requests = 4096;      // for text, embeddings or tokens at once; more are refused as exhausted
     bool vllm_metrics = false;         // beside Patchbay's own
     std::string version;
     std::optional<AdminOptions> admin; // none: nothing controls it while it runs
@@ -40,6 +40,7 @@ class Server {
     ~Server(); // stop()
 
     uint16_t port() const { return http_->port(); }
+    const std::string& address() const { return http_->address(); }
     const Admin* admin() const { return admin_.get(); } // null: there is none
     // Not ready any more; refuses new requests for text and ends when all that it has are answered.
     void drain();

@@ -41,7 +41,6 @@ class TextRequests { // of all routes
         std::shared_ptr<void> permit;
         ModelGate::Entered entered;
     };
-    std::shared_ptr<void> admit(const ExchangePtr&); // null: it is refused, and answered so
     enum class On { kStrand, kOtherThread };
     void read(const Arrived&, On);
     std::optional<GenerationRequest> read_body(const Arrived&); // none: it is refused, and answered so
@@ -54,8 +53,9 @@ class TextRequests { // of all routes
 };
 
 void TextRequests::handle(const ExchangePtr& exchange, Read read, const char* id_prefix) {
-    const auto waiting = std::make_shared<std::shared_ptr<void>>(admit(exchange)); // null: the client has gone [strand]
-    if (!*waiting) return;
+    auto admitted = admit({c_.admission, c_.routes, c_.metrics}, exchange);
+    if (!admitted) return;
+    const auto waiting = std::make_shared<std::shared_ptr<void>>(std::move(admitted)); // null: gone [strand]
     exchange->set_callbacks(nullptr, [waiting] { waiting->reset(); });
     const std::weak_ptr<Exchange> asked = exchange; // of a client that goes meanwhile nothing is left to wait
     c_.gate.enter([this, asked, read, id_prefix, waiting](const ModelGate::Entered& entered) {
@@ -70,18 +70,6 @@ void TextRequests::handle(const ExchangePtr& exchange, Read read, const char* id
             else live->offload([this, arrived] { this->read(arrived, On::kOtherThread); });
         });
     });
-}
-
-std::shared_ptr<void> TextRequests::admit(const ExchangePtr& exchange) {
-    Admission::Admitted admitted = c_.admission.admit(*c_.routes.keys().find(exchange->request()));
-    if (admitted.permit) return std::move(admitted.permit);
-    c_.metrics.on_rejection(admitted.reason);
-    HttpResponse reply = error_reply(admitted.why);
-    if (admitted.retry_after_s > 0)
-        for (auto& [name, value] : reply.headers)
-            if (name == "Retry-After") value = std::to_string(admitted.retry_after_s);
-    c_.routes.answer(exchange, std::move(reply));
-    return nullptr;
 }
 
 // What may take long is not done on a thread that serves connections.
@@ -155,6 +143,18 @@ std::string TextRequests::new_id(const HttpRequest& request, const char* prefix,
 }
 
 }  // namespace
+
+std::shared_ptr<void> admit(const AdmissionContext& c, const std::shared_ptr<Exchange>& exchange) {
+    Admission::Admitted admitted = c.admission.admit(*c.routes.keys().find(exchange->request()));
+    if (admitted.permit) return std::move(admitted.permit);
+    c.metrics.on_rejection(admitted.reason);
+    HttpResponse reply = error_reply(admitted.why);
+    if (admitted.retry_after_s > 0)
+        for (auto& [name, value] : reply.headers)
+            if (name == "Retry-After") value = std::to_string(admitted.retry_after_s);
+    c.routes.answer(exchange, std::move(reply));
+    return nullptr;
+}
 
 std::vector<Route> text_routes(const TextContext& context) {
     const auto requests = std::make_shared<TextRequests>(context);

@@ -102,7 +102,7 @@ Result<> serve_engine(ServeOptions& o, const host::Registry& registry, config::L
     PB_TRY(const auto server, serve::Server::start(o.server, std::move(engine), std::move(model), all));
     server->stop_on_signals();
     serve::AdminAddress where;
-    where.host = o.server.http.host;
+    where.host = server->address();
     where.port = server->port();
     std::string started = "serving " + name + " on " + where.text() + "\n";
     if (!sampling.empty()) started += "sampling defaults of the model's generation_config.json: " + sampling + "\n";
@@ -152,7 +152,7 @@ int run_supervised(ServeOptions& o) {
 void add_limits(CLI::App& app, ServeOptions& o) {
     serve::HttpOptions& http = o.server.http;
     add_number(app, "--max-requests", o.server.max_requests,
-               "requests for text or embeddings in progress; more get 429", 1);
+               "requests for text, embeddings or tokens in progress; more get 429", 1);
     app.add_option("--max-requests-per-key", o.server.key_limits.max_requests,
                    "requests in progress per API key; more get 429 (default: no limit)")
         ->transform(within<uint32_t>(1));

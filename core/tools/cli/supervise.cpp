@@ -20,6 +20,13 @@
 namespace patchbay::cli {
 namespace {
 
+// Of the addresses of a name the first of IPv4, as HttpServer takes it.
+const addrinfo& chosen(const addrinfo* found) {
+    for (const addrinfo* one = found; one; one = one->ai_next)
+        if (one->ai_family == AF_INET) return *one;
+    return *found;
+}
+
 Result<Descriptor> listen_on(const std::string& host, uint16_t port) {
     addrinfo wanted{};
     wanted.ai_socktype = SOCK_STREAM;
@@ -29,10 +36,11 @@ Result<Descriptor> listen_on(const std::string& host, uint16_t port) {
     if (const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found); error)
         return fail(StatusCode::kInvalid, where + ": " + gai_strerror(error));
     const std::unique_ptr<addrinfo, void (*)(addrinfo*)> held(found, freeaddrinfo);
-    Descriptor out(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const addrinfo& at = chosen(found);
+    Descriptor out(socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const int on = 1;
     if (out.get() < 0 || setsockopt(out.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-        bind(out.get(), found->ai_addr, found->ai_addrlen) != 0 || listen(out.get(), SOMAXCONN) != 0)
+        bind(out.get(), at.ai_addr, at.ai_addrlen) != 0 || listen(out.get(), SOMAXCONN) != 0)
         return fail(code_of_listen(errno), system_error(where));
     return out;
 }
