@@ -68,7 +68,7 @@ TEST(Streams, MergeWhatASlowReaderHasNotReadAndCopyOnlyWhatIsNew) {
     for (int i = 0; i < 100; ++i) {
         engine::RequestOutput delta;
         delta.tokens = {i};
-        delta.logprobs = {{-1, {{i, -1}}}};
+        delta.logprobs.resize(1);
         delta.text = "a";
         delta.time_ns = static_cast<uint64_t>(i);
         EXPECT_FALSE(stream.push(delta));
