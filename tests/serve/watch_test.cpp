@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <fstream>
 #include <future>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "paths.hpp"
 #include "serve/admin_client.hpp"
@@ -271,8 +273,7 @@ TEST(AdminWatch, EndsThoughAProbeIsUnderWay) {
     {
         Watching w(config::WatchMode::kAnnounce);
         w.replace_build("host/leaves_a_file.so");
-        while (!has_left_a_file(temporary.path())) {
-        }
+        while (!has_left_a_file(temporary.path())) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     EXPECT_TRUE(fs::is_empty(temporary.path()));
 }

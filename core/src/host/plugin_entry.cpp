@@ -63,7 +63,7 @@ std::vector<T> read_all(std::ifstream& in, uint64_t at, uint64_t bytes, uint64_t
     return in ? out : std::vector<T>();
 }
 
-// Of a class outside of an unnamed namespace. What else is unique is the same in each build: constants of libraries.
+// Of a class outside of an unnamed namespace. Other unique symbols, mostly constants of libraries, are let through.
 bool is_table(std::string_view symbol) {
     return symbol.starts_with("_ZN8patchbay6detail") && (symbol.ends_with("E5tableE") || symbol.ends_with("E4listE"));
 }

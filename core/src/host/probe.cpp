@@ -82,7 +82,7 @@ Ending wait_for(pid_t supervisor, const Descriptor& verdict, const Descriptor& e
         if (waits[1].revents) take();
         if (waits[2].revents) {
             ending.stopped = true;
-            deadline = std::min(deadline, now + kGraceS * 1'000'000'000);
+            deadline = std::min(deadline, clock.now_ns() + kGraceS * 1'000'000'000);
             kill(supervisor, SIGTERM);
         }
         ended = process.get() >= 0 ? waits[0].revents != 0 : !pipe_open;  // kernels before 5.3 have no pidfd

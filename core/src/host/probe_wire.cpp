@@ -59,7 +59,7 @@ std::string describe(const ProbeEnding& ending) {
         case ProbeEnding::How::kTasks: return "started more than " + value + " processes and threads: killed";
         case ProbeEnding::How::kLost: break;
     }
-    return "the supervisor of its process was killed, or could not begin";
+    return "the supervisor of its process could not begin, or was killed, by this machine or by the library";
 }
 
 void ProbeWriter::write(const std::string& text) {

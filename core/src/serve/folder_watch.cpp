@@ -11,13 +11,15 @@
 #include <cstring>
 #include <utility>
 
+#include "base/clock.hpp"
+
 namespace patchbay::serve {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr uint32_t kGone = IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT;
-constexpr int kRetryMs = 500; // while a folder is gone
+constexpr uint64_t kRetryMs = 500; // while a folder is gone
 
 }  // namespace
 
@@ -59,14 +61,16 @@ int FolderWatch::add(const fs::path& folder) const {
 }
 
 void FolderWatch::loop() {
-    for (;;) {
+    const RealClock clock;
+    for (uint64_t tried_ns = 0;;) {
         pollfd waits[2] = {{inotify_, POLLIN, 0}, {stop_, POLLIN, 0}};
-        const int ready = poll(waits, 2, lost_.empty() ? -1 : kRetryMs);
+        const int ready = poll(waits, 2, lost_.empty() ? -1 : int{kRetryMs});
         if (ready < 0 && errno != EINTR) return;
-        if (ready == 0) watch_again();
-        if (ready <= 0) continue;
-        if (waits[1].revents) return;
-        if (waits[0].revents) read();
+        if (ready > 0 && waits[1].revents) return;
+        if (ready > 0 && waits[0].revents) read();
+        if (lost_.empty() || clock.now_ns() - tried_ns < kRetryMs * 1'000'000) continue;
+        tried_ns = clock.now_ns();
+        watch_again();
     }
 }
 

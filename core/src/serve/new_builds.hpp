@@ -18,7 +18,8 @@ class NewBuilds { // [any thread]
     // they are there; of the model's slot, which has a checkpoint's name, under its library's path. The device cannot
     // be swapped.
     std::vector<NewBuild> look(const JournalState&, const host::Registry&);
-    std::vector<NewBuild> unused(const JournalState&) const; // of the reported that are there yet, those in no slot
+    std::vector<NewBuild> unused(const JournalState&) const; // of the reported that no other build has replaced,
+                                                         // those in no slot
 
   private:
     mutable std::mutex mutex_;

@@ -96,12 +96,15 @@ struct Normalizer::Apply {
         const auto piece = [](std::string_view of) {
             return icu::StringPiece(of.data(), static_cast<int32_t>(of.size()));
         };
-        if (normalizer->isNormalizedUTF8(piece(text), error) && U_SUCCESS(error)) return text;
-        std::string storage;
+        std::string storage; // of a text whose marks were put in order, which ICU does in quadratic time
         const bool canonical = form == Form::kNfc || form == Form::kNfd;
         const auto ordered = with_ordered_marks(
             text, canonical ? Decomposition::kCanonical : Decomposition::kCompatibility, storage);
         if (!ordered) return std::nullopt;
+        if (normalizer->isNormalizedUTF8(piece(*ordered), error) && U_SUCCESS(error)) {
+            if (storage.empty()) return text;
+            return out = std::move(storage);
+        }
         icu::StringByteSink<std::string> sink(&out, static_cast<int32_t>(text.size()));
         error = U_ZERO_ERROR;
         normalizer->normalizeUTF8(0, piece(*ordered), sink, nullptr, error);

@@ -1,6 +1,7 @@
 #include "conformance/check.hpp"
 
 #include <atomic>
+#include <cmath>
 
 #include "base/numbers.hpp"
 #include "host/schema.hpp"
@@ -164,6 +165,7 @@ std::vector<std::string> candidates(const host::ParamManifest& p, const std::str
     const double x = parse_number<double>(first).value_or(0);
     std::vector<std::string> out = {number_text(x + 1), number_text(x - 1)};
     if (p.type == "float") out.insert(out.end(), {number_text(x / 2), number_text(x + 0.125), number_text(x - 0.125)});
+    else out.insert(out.end(), {number_text(2 * x), number_text(std::floor(x / 2)), number_text(x + 16)}); // 2^n, 16 n
     return out;
 }
 
@@ -185,8 +187,8 @@ std::vector<HotValue> hot_values(Subject& subject) {
     return out;
 }
 
-// Why no hot parameter can ever be set; empty: one takes one of the values tried. Some may be refused, where values do
-// not go together.
+// Why no hot parameter takes any of the values tried; empty: one does. Some may be refused, where values do not go
+// together.
 Result<std::string> refusal_of_all(Subject& subject) {
     PB_TRY(const auto first, subject.make());
     const host::Settings settings = first->settings();

@@ -389,6 +389,7 @@ Result<LoopResult> run_loop(const host::Component& component, LentMemory& memory
         PB_TRY(Planned planned, show(component, memory, loop.view(step)));
         // As the engine does: the step in flight is collected first, and this plan is not applied.
         if (l.in_flight && !planned.preempts.empty() && !loop.submitted.empty()) {
+            result.plans.push_back(std::move(planned));
             loop.collect(std::exchange(loop.submitted, {}));
             PB_TRY(planned, show(component, memory, loop.view(step)));
         }

@@ -183,7 +183,7 @@ TEST(SummaryTable, SaysWhatCouldHaveBeenSeenAndWhereNothingCould) {
     c.results[1].comparison.metrics[c.primary[1]].detectable = 31400;
     const std::string table = summary_table(c, {"fcfs", "sjf"}, 0, Colour::kOff);
     EXPECT_THAT(line_with(table, "sjf"), HasSubstr("120 = ≥3.1 pp  120 = noise"));
-    EXPECT_THAT(table, HasSubstr("noise: only one above 1,000 %"));
+    EXPECT_THAT(table, HasSubstr("noise: only one above\n1,000 %"));
     c.results[1].comparison.metrics[c.primary[0]].detectable = 223; // a share differs by 100 points at most
     c.results[1].comparison.metrics[c.primary[1]].detectable = kNoValue;
     EXPECT_THAT(line_with(summary_table(c, {"fcfs", "sjf"}, 0, Colour::kOff), "sjf"),

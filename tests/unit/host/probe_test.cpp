@@ -318,7 +318,8 @@ TEST_F(ProbeTest, AFaultOfTheMachineIsNoRefusal) {
     install("says_one", file);
     const std::string manifest = bytes_of(manifest_path(file));
     const auto killed = probe_and_record(file, with_program(folder_ / "killed", "kill -9 $$"));
-    EXPECT_EQ(error_of(killed), "cannot be probed here: the supervisor of its process was killed, or could not begin");
+    EXPECT_EQ(error_of(killed), "cannot be probed here: the supervisor of its process could not begin, or was killed, "
+                                "by this machine or by the library");
     const auto full = probe_and_record(file, with_program(folder_ / "full", "ulimit -f 0"));
     EXPECT_THAT(error_of(full), AllOf(StartsWith("cannot be probed here: cannot write "), HasSubstr("File too large")));
     EXPECT_EQ(bytes_of(manifest_path(file)), manifest) << "it still vouches for these bytes";
