@@ -1,6 +1,7 @@
 #include "execution/model_choice.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/cores.hpp"
 #include "base/printable.hpp"
@@ -141,13 +142,32 @@ Result<ModelChoice> choose_model(const config::EngineConfig& c, const host::Regi
                        std::move(kv),           std::move(model.note)};
 }
 
+namespace {
+
+// As models read it: at the top, or beside the scaling's keys. Empty: it is not there.
+std::string original_positions(const weights::FlatConfig& config) {
+    const std::string name = "original_max_position_embeddings";
+    const std::string at_top = value_of(config, name);
+    if (!at_top.empty()) return at_top;
+    for (const auto& [key, value] : config)
+        if (key.ends_with("." + name)) return value;
+    return "";
+}
+
+}  // namespace
+
 uint32_t position_length(const weights::FlatConfig& config, uint32_t max_model_len) {
     const bool is_phi3 = value_of(config, "architectures.0") == "Phi3ForCausalLM"; // there both are names of longrope
     for (const auto& [key, type] : config) {
         const bool is_type = key.ends_with("rope_type") || key.ends_with("rope_scaling.type") ||
                              key.ends_with("rope_parameters.type");
         const bool is_longrope = type == "longrope" || (is_phi3 && (type == "su" || type == "yarn"));
-        if (is_type && (is_longrope || type == "dynamic")) return max_model_len;
+        if (!is_type || !(is_longrope || type == "dynamic")) continue;
+        const std::string positions = value_of(config, "max_position_embeddings");
+        const std::string original = is_longrope ? original_positions(config) : "";
+        // Up to the original range all have the same positions.
+        const double range = std::strtod((original.empty() ? positions : original).c_str(), nullptr);
+        return max_model_len > range ? max_model_len : 0;
     }
     return 0;
 }

@@ -22,7 +22,8 @@ struct ModelChoice {
 };
 // The same engine with the weights in another folder or file.
 config::EngineConfig with_weights(config::EngineConfig, const std::string& path);
-// max_model_len, where the model scales its positions by it, so that its KV depends on it; else 0.
+// max_model_len, where it is above the range from which on the model scales its positions by it, so that its KV depends
+// on it; else 0.
 uint32_t position_length(const weights::FlatConfig&, uint32_t max_model_len);
 enum class Numbers { kSome, kNone /* weights are shapes only: the device computes nothing */ };
 Result<ModelChoice> choose_model(const config::EngineConfig&, const host::Registry&, Numbers);

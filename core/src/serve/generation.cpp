@@ -135,7 +135,9 @@ void Generation::answer_whole() {
         return respond({200, reply_->whole(choices_, usage_)});
     exchange_->offload([self = shared_from_this()] { // nothing is added to the choices any more
         const auto text = std::make_shared<std::string>(self->reply_->whole(self->choices_, self->usage_));
-        self->exchange_->post([self, text] { self->respond({200, std::move(*text)}); });
+        self->exchange_->post([self, text] {
+            if (self->permit_) self->respond({200, std::move(*text)}); // else the client has gone
+        });
     });
 }
 

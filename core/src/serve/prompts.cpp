@@ -153,22 +153,26 @@ double logprobs_of_token(std::optional<int32_t> count, const ServedModel& model)
     return 1 + (*count < 0 ? max_count : std::min<double>(*count, max_count));
 }
 
-// Those of a prompt are shown with each of its outputs, and once more where it is echoed; in chats once.
+// Those of a prompt are shown with each of its outputs, and once more where it is echoed; in chats once. A stream sends
+// those of outputs as they come.
 std::optional<Refusal> check_logprobs(const GenerationRequest& r, const ServedModel& model) {
     const engine::SamplingParams& s = r.sampling;
     double prompt_tokens = 0;
     for (const Prompt& p : r.prompts) prompt_tokens += static_cast<double>(p.tokens.size());
     const bool chat = r.kind == ReplyKind::kChat;
     const double shown = chat ? 1 : r.echo && r.logprobs ? 2.0 * s.n : s.n;
-    const double outputs = static_cast<double>(r.prompts.size()) * engine::sequences_of(s);
+    const bool come_whole = !r.stream || engine::sequences_of(s) > s.n || s.beam_width > 0;
+    const double outputs = come_whole ? static_cast<double>(r.prompts.size()) * engine::sequences_of(s) : 0;
     const double of_prompts = prompt_tokens * shown * logprobs_of_token(s.prompt_logprobs, model),
                  of_outputs = outputs * s.max_tokens * logprobs_of_token(s.logprobs, model);
     if (of_prompts + of_outputs <= double{kMaxLogprobs}) return std::nullopt;
+    const bool of_echo = r.echo && s.prompt_logprobs == s.logprobs;
     constexpr double kExact = 9007199254740992; // up to which doubles hold every whole number
     const auto all = static_cast<uint64_t>(std::min(of_prompts + of_outputs, kExact));
     return Refusal{invalid("its answer may hold " + std::to_string(all) + " log-probabilities, expected at most " +
-                           std::to_string(kMaxLogprobs) + ": fewer of each token, a smaller max_tokens or n"),
-                   of_prompts > of_outputs ? "prompt_logprobs" : chat ? "top_logprobs" : "logprobs"};
+                           std::to_string(kMaxLogprobs) +
+                           ": fewer of each token, shorter prompts, a smaller max_tokens or n"),
+                   of_prompts > of_outputs && !of_echo ? "prompt_logprobs" : chat ? "top_logprobs" : "logprobs"};
 }
 
 }  // namespace

@@ -84,9 +84,8 @@ Result<Found> find_in_folder(const fs::path& folder) {
     Found out;
     const fs::path tokenizer_config = folder / "tokenizer_config.json";
     PB_TRY(const json config, read_object(tokenizer_config));
-    PB_TRY(const json older, read_object(folder / "special_tokens_map.json"));
     out.add_tokens(config);
-    out.add_tokens(older);
+    if (const auto older = read_object(folder / "special_tokens_map.json")) out.add_tokens(*older);
     const fs::path plain = folder / "chat_template.jinja",
                    with_tools = folder / "additional_chat_templates" / "tool_use.jinja";
     const bool has_plain = fs::exists(plain);

@@ -18,7 +18,7 @@ struct SpecCase {
     uint32_t copies = 1;              // of its text that a prompt is made of: the more, the more an output echoes it
     uint32_t batch = 1;               // requests at once
     uint32_t output = 64;             // tokens each
-    uint32_t repeats = 3;             // of requests, in turn with and without, after a warm-up; medians count
+    uint32_t repeats = 3;             // passes over all requests, in turn with and without, after a warm-up; medians
     float temperature = 0;
 };
 

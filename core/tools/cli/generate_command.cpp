@@ -365,7 +365,7 @@ void add_generate_command(Commands& commands) {
                     "for --scheduler edf: deadline of each prompt in the order given, after the start; 0: none")
         ->allow_extra_args(false)
         ->transform(within<uint32_t>(0));
-    app->add_option("--max-tokens", o->max_tokens, "at most this many output tokens (default: 128, or all that fit)")
+    app->add_option("--max-tokens", o->max_tokens, "output tokens at most (default: 128, or fewer if fewer fit)")
         ->transform(within<uint32_t>(1));
     add_sampling_flags(*app, std::shared_ptr<SamplingFlags>(o, &o->flags));
     app->add_option("--cache-salt", o->cache_salt, "prompts share cached KV blocks only with prompts of the same salt");

@@ -159,7 +159,7 @@ namespace {
 
 // A run has no number of what never happened in it: a plugin's counter that nothing was added to, or the time of a call
 // that was never made. It is 0 there if the variant has it in another run; otherwise the mean would be that of the runs
-// in which it happened. A time is one of steps.
+// in which it happened. A time is filled in only where the run has steps.
 void fill_zeros(const std::vector<RunSummary>& runs, Measured& m) {
     const size_t passes = *metric_named("batch_sequences"); // which a run with steps has
     const auto is_there = [](double value) { return !std::isnan(value); };

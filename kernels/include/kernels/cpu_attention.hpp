@@ -21,8 +21,8 @@ class CpuAttention {
 
     static constexpr uint64_t kMaxPartialBytes = uint64_t(64) << 20;
 
-    // head_dim is even, up to kMaxHeadDim; kv_dtype F32, BF16, FP8 or I8. max_partial_bytes: what partial sums of
-    // splits may take, but for two of them.
+    // head_dim is even, up to kMaxHeadDim; kv_dtype F32, BF16, FP8 or I8. max_partial_bytes: bound of
+    // the memory of partial sums of splits; two of them are held even if they take more.
     CpuAttention(const Machine&, const AttentionShape&, uint64_t max_partial_bytes = kMaxPartialBytes);
 
     // A page is, for each kv head, its keys in groups of 16 tokens (element-major, so that a vector holds 16 keys; bf16

@@ -47,6 +47,7 @@ TEST(KvIdentity, HasTheLengthThatPositionsAreScaledBy) {
         return h.engine->facts().kv_identity();
     };
     EXPECT_NE(identity("dynamic", 600), identity("dynamic", 700));
+    EXPECT_EQ(identity("dynamic", 300), identity("dynamic", 400)); // within the original range
     EXPECT_EQ(identity("linear", 600), identity("linear", 700));
 }
 
