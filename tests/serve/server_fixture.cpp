@@ -67,7 +67,7 @@ uint32_t Running::pages_in_use_when_idle() const {
 }
 
 void Running::wait_until_closed() const {
-    wait_until("end of the connections", [this] { return server->connections() == 0; });
+    wait_until("end of the connections", [this] { return server->http().connections() == 0; });
 }
 
 Running& shared() {

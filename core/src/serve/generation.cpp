@@ -122,15 +122,13 @@ void Generation::begin() {
 
 void Generation::finish() {
     over_ = true;
-    if (!request_.stream) return answer_whole();
-    if (request_.include_usage) exchange_->write(reply_->usage_event(usage_));
-    exchange_->write("data: [DONE]\n\n");
-    exchange_->end_stream();
-    release();
-}
-
-// Log-probabilities may take long to write, which is not done on a thread that serves connections.
-void Generation::answer_whole() {
+    if (request_.stream) {
+        if (request_.include_usage) exchange_->write(reply_->usage_event(usage_));
+        exchange_->write("data: [DONE]\n\n");
+        exchange_->end_stream();
+        return release();
+    }
+    // Log-probabilities may take long to write, which is not done on a thread that serves connections.
     if (!request_.logprobs && !request_.sampling.prompt_logprobs)
         return respond({200, reply_->whole(choices_, usage_)});
     exchange_->offload([self = shared_from_this()] { // nothing is added to the choices any more

@@ -38,7 +38,6 @@ class Generation : public std::enable_shared_from_this<Generation> {
     void fail_with(const Failure&);
     void begin();
     void finish();
-    void answer_whole();
     void abort();
     void respond(HttpResponse);
     void release();

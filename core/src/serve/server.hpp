@@ -40,7 +40,7 @@ class Server {
     ~Server(); // stop()
 
     uint16_t port() const { return http_->port(); }
-    const std::string& address() const { return http_->address(); }
+    const HttpServer& http() const { return *http_; }
     const Admin* admin() const { return admin_.get(); } // null: there is none
     // Not ready any more; refuses new requests for text and ends when all that it has are answered.
     void drain();
@@ -49,7 +49,6 @@ class Server {
     void stop_on_signals();           // SIGINT and SIGTERM: the first drains, the second stops
     std::optional<std::string> failure() const; // of the engine
     service::EngineThread& engine() { return *engine_; }
-    size_t connections() const { return http_->connections(); } // open now
 
   private:
     class Signals;

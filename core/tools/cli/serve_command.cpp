@@ -102,7 +102,7 @@ Result<> serve_engine(ServeOptions& o, const host::Registry& registry, config::L
     PB_TRY(const auto server, serve::Server::start(o.server, std::move(engine), std::move(model), all));
     server->stop_on_signals();
     serve::AdminAddress where;
-    where.host = server->address();
+    where.host = server->http().address();
     where.port = server->port();
     std::string started = "serving " + name + " on " + where.text() + "\n";
     if (!sampling.empty()) started += "sampling defaults of the model's generation_config.json: " + sampling + "\n";

@@ -93,7 +93,7 @@ TEST(ScenarioFile, NamesWhatANumberMayBe) {
                 {"'< 0'", ""},       {"== 3", " (did you mean 3?)"},         {"5..2", " (did you mean 2..5?)"},
                 {"2..", " (did you mean \">= 2\"?)"}, {"-1", ""},            {"2000000000000", ""}};
     for (const auto& [given, guess] : each) {
-        const std::string text = given, shown = text.starts_with('\'') ? "the text " + text : "'" + text + "'";
+        const std::string text = given, shown = text.starts_with('\'') ? "the string " + text : "'" + text + "'";
         EXPECT_EQ(faults_of(expecting("free_pages: " + text)),
                   "s.yaml:10:26: 'free_pages' is " + shown + form + guess);
     }
