@@ -61,6 +61,7 @@ Result<> GraphedPass::record(pb_graph*& graph) {
 
 uint64_t GraphedPass::capture(const GraphBucket& bucket, DeviceSteps& steps) {
     const uint64_t begin_ns = c_.clock.now_ns();
+    const CallTimes of_pass = times_; // the calls that are recorded are none of the pass's
     pb_graph* graph = nullptr;
     Result<> done = steps.begin(times_);
     if (done) {
@@ -68,6 +69,7 @@ uint64_t GraphedPass::capture(const GraphBucket& bucket, DeviceSteps& steps) {
         uint64_t waited = 0;
         done = check(bucket.tokens, done, steps.end(times_, waited));
     }
+    times_ = of_pass;
     const uint64_t took = c_.clock.now_ns() - begin_ns;
     graphs_.keep(bucket, graph, done, calls_.end_capture());
     return took;

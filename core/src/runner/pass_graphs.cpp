@@ -56,12 +56,14 @@ GraphChoice PassGraphs::choose(const Batch& batch) {
     GraphChoice choice =
         cache_->choose({batch.tokens(), batch.sequences(), static_cast<uint32_t>(batch.arrays().logit_rows.size()),
                         batch.max_query_len()});
+    if (choice.bucket && !batch.hidden().empty() && !c_.hidden.kept) { // no graph was captured with them
+        const auto bucket = scope_.ranks > 1 ? choice.bucket : std::nullopt; // ranks pad alike
+        choice = {.miss = GraphMiss::kHiddenStates, .graph = nullptr, .bucket = bucket, .refused = true};
+    }
     if (choice.bucket) {
         padded_ = batch;
         padded_.pad(choice.bucket->tokens, choice.bucket->sequences, choice.bucket->logit_rows);
     }
-    if (choice.bucket && !batch.hidden().empty() && !c_.hidden.kept) // no graph was captured with them; ranks pad alike
-        choice = {.miss = GraphMiss::kHiddenStates, .graph = nullptr, .bucket = choice.bucket, .refused = true};
     return choice;
 }
 

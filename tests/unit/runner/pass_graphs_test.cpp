@@ -79,6 +79,7 @@ TEST(PassGraphs, NoneHasHiddenStates) {
     const GraphChoice choice = b.part.choose(batch);
     EXPECT_EQ(choice.graph, nullptr);
     EXPECT_EQ(choice.miss, GraphMiss::kHiddenStates);
+    EXPECT_FALSE(choice.bucket) << "nothing is padded in vain";
 }
 
 TEST(PassGraphs, ThereAreNoneBeforeTheyAreOpenedOrWhereABatchIsNotBounded) {
