@@ -194,6 +194,21 @@ TEST_F(Replaced, ThePluginsThatWereSwappedInStay) {
     EXPECT_EQ(server.complete(greedy("The owl", 30))["choices"][0]["text"], expected_text("The owl", 30));
 }
 
+TEST_F(Replaced, OtherWeightsThatAreOnProbationAreCommitted) {
+    const std::string same = engine::testing::repository("models/demo-draft");
+    EXPECT_EQ(swap(same).get()["outcome"], "on probation"); // it is idle
+    EXPECT_EQ(swap(other.path()).get()["outcome"], "committed");
+    server.complete(greedy("The king", 5));
+    server.pages_in_use_when_idle();
+    const Json last = status()["swaps"]["last"];
+    ASSERT_EQ(last.size(), 2u) << last;
+    EXPECT_EQ(last[0]["to"]["plugin"], other.path());
+    EXPECT_EQ(last[1]["to"]["plugin"], same);
+    for (const Json& s : last) EXPECT_EQ(s["outcome"], "committed") << s;
+    EXPECT_THAT(get(server.port(), "/metrics").body,
+                HasSubstr("patchbay_plugin_swaps_total{kind=\"model\",outcome=\"committed\"} 2\n"));
+}
+
 // What happens to the slots while the requests of the old engine run to their end holds for the new one, too.
 class ReplacedLate : public Replaced {
   protected:
