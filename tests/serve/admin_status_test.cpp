@@ -1,6 +1,9 @@
 // What GET /status of the admin address says.
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
+#include "base/json_file.hpp"
 #include "serve/admin_fixture.hpp"
 
 namespace patchbay::serve::testing::admin_status_test {
@@ -50,6 +53,25 @@ TEST(AdminStatus, NamesTheDtypeOfWhatIsNotQuantised) {
     std::map<std::string, std::string> effective;
     for (const Json& s : status["configuration"]) effective[s["key"]] = s["effective"];
     EXPECT_EQ(effective.at("model.dtype"), "bfloat16");
+}
+
+TEST(AdminStatus, NamesThePluginOfTheWeightsThatWereSwappedIn) {
+    const TemporaryFolder folder;
+    const std::string path = folder.path() / "smollm3"; // the same layers, by another plugin
+    std::filesystem::copy(engine::testing::repository("models/demo-draft"), path,
+                          std::filesystem::copy_options::recursive);
+    Json config = *read_json_file(path + "/config.json");
+    config["architectures"] = Json::array({"SmolLM3ForCausalLM"});
+    config["model_type"] = "smollm3";
+    std::ofstream(path + "/config.json") << config.dump();
+    const Controlled engine;
+    EXPECT_EQ(engine.status()["model"]["architecture"], "LlamaForCausalLM");
+    const Said swapped = engine.swap({{"kind", "model"}, {"plugin", path}});
+    ASSERT_EQ(swapped.status, 202u) << swapped.body; // it is idle
+    const Json status = engine.status();
+    EXPECT_EQ(status["model"]["path"], path);
+    EXPECT_EQ(status["model"]["architecture"], nullptr);
+    EXPECT_EQ(slot(status, "model")["plugin"], "smollm3");
 }
 
 TEST(AdminStatus, IsSaidWhileAStepTakesLong) {

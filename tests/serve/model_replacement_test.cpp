@@ -43,6 +43,11 @@ config::EngineConfig small_engine(uint32_t probation_steps = 2) {
     return c;
 }
 
+const host::Registry& all_plugins() { // those that an admin address finds
+    static const auto found = find_plugins();
+    return *found;
+}
+
 config::EngineConfig small_engine_of(const std::string& path) {
     config::EngineConfig c = small_engine();
     c.model.path = path;
@@ -51,8 +56,8 @@ config::EngineConfig small_engine_of(const std::string& path) {
 
 class Replaced : public ::testing::Test {
   protected:
-    explicit Replaced(uint32_t probation_steps = 2, uint32_t max_requests = 4096)
-        : server(options(max_requests), small_engine(probation_steps)) {}
+    explicit Replaced(const config::EngineConfig& config = small_engine(), uint32_t max_requests = 4096)
+        : server(options(config, max_requests), config, all_plugins()) {}
 
     AdminAddress address() const { return server.server->admin()->address(); }
     Json status() const { return Json::parse(ask_admin(address(), "GET", "/status", "")->body); }
@@ -89,12 +94,12 @@ class Replaced : public ::testing::Test {
     Running server;
 
   private:
-    ServerOptions options(uint32_t max_requests) const {
+    ServerOptions options(const config::EngineConfig& config, uint32_t max_requests) const {
         ServerOptions out;
         out.max_requests = max_requests;
         AdminAddress at;
         at.socket = folder.path() / "admin.sock";
-        out.admin = AdminOptions{at, find_plugins, small_engine()};
+        out.admin = AdminOptions{at, find_plugins, config};
         return out;
     }
 };
@@ -189,11 +194,31 @@ TEST_F(Replaced, ThePluginsThatWereSwappedInStay) {
     EXPECT_EQ(server.complete(greedy("The owl", 30))["choices"][0]["text"], expected_text("The owl", 30));
 }
 
+TEST_F(Replaced, OtherWeightsThatAreOnProbationAreCommitted) {
+    const std::string same = engine::testing::repository("models/demo-draft");
+    EXPECT_EQ(swap(same).get()["outcome"], "on probation"); // it is idle
+    EXPECT_EQ(swap(other.path()).get()["outcome"], "committed");
+    server.complete(greedy("The king", 5));
+    server.pages_in_use_when_idle();
+    const Json last = status()["swaps"]["last"];
+    ASSERT_EQ(last.size(), 2u) << last;
+    EXPECT_EQ(last[0]["to"]["plugin"], other.path());
+    EXPECT_EQ(last[1]["to"]["plugin"], same);
+    for (const Json& s : last) EXPECT_EQ(s["outcome"], "committed") << s;
+    EXPECT_THAT(get(server.port(), "/metrics").body,
+                HasSubstr("patchbay_plugin_swaps_total{kind=\"model\",outcome=\"committed\"} 2\n"));
+}
+
 // What happens to the slots while the requests of the old engine run to their end holds for the new one, too.
 class ReplacedLate : public Replaced {
   protected:
-    ReplacedLate() : Replaced(1'000'000) {}
+    explicit ReplacedLate(const config::EngineConfig& config = small_engine(1'000'000)) : Replaced(config) {}
 
+    // Fails while the requests of the old engine run to their end.
+    static Json faulty() {
+        const Json fault{{"fault", "over_budget"}, {"at", 5000}, {"blocks", small_engine().engine.num_blocks}};
+        return {{"kind", "scheduler"}, {"plugin", "faulty"}, {"params", fault}};
+    }
     Json ask(const char* what, const Json& body) const {
         return Json::parse(ask_admin(address(), "POST", what, body.dump())->body);
     }
@@ -218,15 +243,36 @@ class ReplacedLate : public Replaced {
 };
 
 TEST_F(ReplacedLate, ARollbackOfMeanwhileHoldsForTheNewOne) {
-    const Json fault{{"fault", "over_budget"}, {"at", 5000}, {"blocks", small_engine().engine.num_blocks}};
-    const Json faulty{{"kind", "scheduler"}, {"plugin", "faulty"}, {"params", fault}};
-    const Json answer = ask("/swap", faulty);
+    const Json answer = ask("/swap", faulty());
     EXPECT_EQ(answer["outcome"], "on probation") << answer;
     auto swapped = replace_while_streaming();
     EXPECT_EQ(scheduler().plugin, "faulty");
     EXPECT_EQ(swapped.get()["outcome"], "committed");
     EXPECT_EQ(server.complete(greedy("The king", 5))["usage"]["completion_tokens"], 5);
     EXPECT_EQ(scheduler().plugin, "fcfs");
+}
+
+class ReplacedOfFaulty : public ReplacedLate { // of the plugin that is to fail, with settings with which it does not
+  protected:
+    ReplacedOfFaulty() : ReplacedLate(config()) {}
+
+  private:
+    static config::EngineConfig config() {
+        config::EngineConfig out = small_engine(1'000'000);
+        out.scheduler = {"faulty", {}};
+        return out;
+    }
+};
+
+TEST_F(ReplacedOfFaulty, ARollbackToOtherSettingsOfThePluginHoldsForTheNewOne) {
+    const Json answer = ask("/swap", faulty());
+    EXPECT_EQ(answer["outcome"], "on probation") << answer;
+    auto swapped = replace_while_streaming();
+    EXPECT_EQ(scheduler().settings.at("fault"), "over_budget");
+    EXPECT_EQ(swapped.get()["outcome"], "committed");
+    EXPECT_EQ(server.complete(greedy("The king", 5))["usage"]["completion_tokens"], 5);
+    EXPECT_EQ(scheduler().plugin, "faulty");
+    EXPECT_EQ(scheduler().settings.at("fault"), "none");
 }
 
 TEST_F(ReplacedLate, AParameterOfMeanwhileHoldsForTheNewOne) {
@@ -256,7 +302,7 @@ TEST_F(Replaced, WhereTheNewOneCannotBeHadTheOldOneGoesOn) {
 
 class ReplacedWithTwoPlaces : public Replaced {
   protected:
-    ReplacedWithTwoPlaces() : Replaced(2, 2) {}
+    ReplacedWithTwoPlaces() : Replaced(small_engine(), 2) {}
     double turned_away() const { return sum("patchbay_http_rejections_total"); }
 };
 

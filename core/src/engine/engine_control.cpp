@@ -1,6 +1,7 @@
 #include "engine/engine_control.hpp"
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/refusals.hpp"
@@ -61,16 +62,19 @@ void EngineControl::end_swaps_of(EngineControl& other) {
     constexpr const char* kPhase = "post";
     const Failure why = unavailable("the engine was replaced by one of another model");
     const uint64_t step = other.p_.context.step;
-    for (const std::string& kind : plugin_slots()) {
+    for (const std::string_view kind : kSwapSlots) {
         const SwapSlot which = *swap_slot(kind);
         host::Slot& ending = other.slot(which);
-        host::SwapLine& reports = slot(which).line();
-        for (const host::SwapRecord& r : ending.line().take_reports()) reports.report(r);
-        if (ending.candidate()) reports.report(ending.turn_away(step, kPhase, why));
-        else if (ending.previous()) reports.report(ending.commit(step));
+        const auto report = [&](const host::SwapRecord& r) {
+            if (which == SwapSlot::kModel) p_.journal.note_refusal(r); // before the model that this engine comes with
+            else slot(which).line().report(r);
+        };
+        for (const host::SwapRecord& r : ending.line().take_reports()) report(r);
+        if (ending.candidate()) report(ending.turn_away(step, kPhase, why));
+        else if (ending.previous()) report(ending.commit(step));
         while (ending.line().due()) {
             ending.take();
-            reports.report(ending.turn_away(step, kPhase, why));
+            report(ending.turn_away(step, kPhase, why));
         }
     }
 }

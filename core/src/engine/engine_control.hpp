@@ -43,7 +43,8 @@ class EngineControl {
     // the first one reports the swap of the model that it is.
     void take_over(uint64_t step, host::SwapRecord);
     // Of another engine, whose place and components this one takes: swaps on probation are committed, those in line
-    // refused. Reported with this engine's next step. [between steps of both]
+    // refused. Reported with this engine's next step; the model's before take_over(), which comes after this. [between
+    // steps of both]
     void end_swaps_of(EngineControl& other);
 
   private:

@@ -16,18 +16,10 @@ Json component_json(const host::Identity& identity) {
     return {{"plugin", identity.name}, {"version", identity.version}, {"sha256", identity.sha256}};
 }
 
-// The plugin that computes the model, as "llama".
-std::string model_plugin(const engine::EngineFacts& facts) {
-    for (const host::Identity& p : facts.plugins)
-        if (p.kind == "model") return p.name;
-    return {};
-}
-
 // After a swap the journal has the path of the weights as the model's name.
-Json slot_json(const SlotStatus& slot, const engine::EngineFacts& facts) {
-    const bool is_model = slot.identity.kind == "model";
+Json slot_json(const SlotStatus& slot) {
     return {{"kind", slot.identity.kind},
-            {"plugin", is_model ? model_plugin(facts) : slot.identity.name},
+            {"plugin", slot.identity.name_in_library()},
             {"version", slot.identity.version},
             {"sha256", slot.identity.sha256},
             {"library", slot.identity.path},
@@ -48,16 +40,20 @@ struct EffectiveSetting { // what became of one that says "auto", or that could 
     std::string key, requested, effective, reason;
 };
 
-// Those whose effective value is not the requested one. `last`: the report of the latest step; null: there was none.
+// Those whose effective value is not the requested one. `swapped`: the weights are others than those of the facts.
+// `last`: the report of the latest step; null: there was none.
 std::vector<EffectiveSetting> effective_settings(const config::EngineConfig& c, const engine::EngineFacts& facts,
-                                                 const JournalState& journal, const engine::StepReport* last) {
+                                                 bool swapped, const JournalState& journal,
+                                                 const engine::StepReport* last) {
     std::vector<EffectiveSetting> out;
     const auto differs = [&](const char* key, std::string requested, std::string effective, std::string reason) {
         out.push_back({key, std::move(requested), std::move(effective), std::move(reason)});
     };
     const config::EngineSettings& e = c.engine;
+    const SlotStatus* const model = journal.slot("model");
     if (c.model.plugin == "auto")
-        differs("model.plugin", "auto", model_plugin(facts), "serves " + facts.model.architecture);
+        differs("model.plugin", "auto", model ? model->identity.name_in_library() : "",
+                swapped ? "serves the checkpoint that was swapped in" : "serves " + facts.model.architecture);
     if (c.model.dtype == config::DType::kAuto)
         differs("model.dtype", "auto", facts.model.dtype, "of the checkpoint");
     if (e.max_model_len == 0)
@@ -83,7 +79,6 @@ std::vector<EffectiveSetting> effective_settings(const config::EngineConfig& c, 
     for (const auto& [kind, requested] : swappable)
         if (const SlotStatus* slot = journal.slot(kind); slot && slot->identity.name != requested)
             differs(kind, requested, slot->identity.name, "swapped before step " + std::to_string(slot->since_step));
-    const SlotStatus* const model = journal.slot("model");
     if (model && model->generation > 1 && model->identity.name != c.model.path)
         differs("model.path", c.model.path, model->identity.name,
                 "swapped before step " + std::to_string(model->since_step));
@@ -147,9 +142,9 @@ Json status_json(const StatusInputs& in) {
     const ShownModel shown = c.model();
     const bool swapped = model && model->generation > 1 && model->identity.name != shown.path;
     Json slots = Json::array(), configuration = Json::array(), pending = Json::array(), ended = Json::array();
-    for (const SlotStatus& slot : in.journal.slots) slots.push_back(slot_json(slot, shown.facts));
+    for (const SlotStatus& slot : in.journal.slots) slots.push_back(slot_json(slot));
     for (const EffectiveSetting& s :
-         effective_settings(in.requested, shown.facts, in.journal, stepped ? &last : nullptr))
+         effective_settings(in.requested, shown.facts, swapped, in.journal, stepped ? &last : nullptr))
         configuration.push_back(
             {{"key", s.key}, {"requested", s.requested}, {"effective", s.effective}, {"reason", s.reason}});
     for (const PendingSwap& p : in.pending) {
@@ -171,7 +166,7 @@ Json status_json(const StatusInputs& in) {
              {{"name", shown.name},
               {"path", swapped ? model->identity.name : shown.path},
               {"identity", swapped ? Json() : Json(shown.facts.model.identity)},
-              {"architecture", shown.facts.model.architecture},
+              {"architecture", swapped ? Json() : Json(shown.facts.model.architecture)},
               {"max_model_len", shown.facts.max_model_len}}},
             {"slots", std::move(slots)},
             {"configuration", std::move(configuration)},

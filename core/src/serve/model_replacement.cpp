@@ -31,8 +31,16 @@ Result<> try_out(engine::Engine& engine) {
     return engine.reset_prefix_cache();
 }
 
+host::Settings changed_settings(const config::PluginChoice& before, const config::PluginChoice& after) {
+    host::Settings out;
+    for (const auto& [key, value] : after.settings)
+        if (const auto old = before.settings.find(key); old == before.settings.end() || old->second != value)
+            out.emplace(key, value);
+    return out;
+}
+
 // What changed in the slots of the other engine since the next one was made: a predecessor came back, or a hot
-// parameter got another value.
+// parameter got another value. A predecessor may be the same plugin with other settings that only a swap can change.
 void follow_slots(engine::Engine& next, const config::EngineConfig& made_of, const config::EngineConfig& now,
                   const host::Registry& registry, host::Prober& prober) {
     for (const std::string& kind : engine::plugin_slots()) {
@@ -41,16 +49,10 @@ void follow_slots(engine::Engine& next, const config::EngineConfig& made_of, con
         const config::PluginChoice* const after = slot ? slot->of(now) : nullptr;
         if (!before || !after || *before == *after) continue;
         const engine::SwapSlot which = *engine::swap_slot(kind);
-        if (before->plugin != after->plugin) {
-            next.control().swap({which, *after, registry, prober});
+        if (before->plugin == after->plugin && next.control().configure(which, changed_settings(*before, *after)))
             continue;
-        }
-        host::Settings changes;
-        for (const auto& [key, value] : after->settings)
-            if (const auto old = before->settings.find(key); old == before->settings.end() || old->second != value)
-                changes.emplace(key, value);
-        if (const auto done = next.control().configure(which, changes); !done)
-            spdlog::warn("{} '{}' of the new engine keeps its parameters: {}", kind, after->plugin, done.error());
+        const host::SwapRecord record = next.control().swap({which, *after, registry, prober})->record();
+        if (record.settled()) spdlog::warn("the new engine does not follow a change of the old one: {}", record.text());
     }
 }
 

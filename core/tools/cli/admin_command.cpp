@@ -196,9 +196,13 @@ Json body_of(const Part& part) {
 
 void print_outcome(const Json& s) {
     std::cout << printable_message(swap_text(s));
-    if (s.at("outcome") == "committed")
+    if (s.at("outcome") == "committed") {
         std::cout << " (step " << s.at("step") << ", pause " << std::lround(s.at("pause_us").get<double>()) << " us)\n";
-    else std::cout << ": the engine is idle; the outcome is known after its next requests (`patchbay status`)\n";
+        return;
+    }
+    std::cout << (s.at("outcome") == "posted" ? ": it waits for an earlier swap to end"
+                                              : ": the engine is idle, or its steps have not called it often enough")
+              << "; `patchbay status` shows the outcome once it is known\n";
 }
 
 // Of those that failed, the one that made the others fail with it.

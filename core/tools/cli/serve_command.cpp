@@ -21,6 +21,7 @@
 #include "config/slots.hpp"
 #include "engine/simulation.hpp"
 #include "engine/trace/step_files.hpp"
+#include "execution/model_choice.hpp"
 #include "parallel/world.hpp"
 #include "serve/server.hpp"
 
@@ -48,7 +49,7 @@ void choose_admin_address(ServeOptions& o, const config::EngineConfig& config) {
 }
 
 // What was in the slots before a plugin ended the server. A model that took the place of the configured one as a whole
-// has its own chat template, and the names of both.
+// has its own chat template, and the names of both; other weights are served under the name of the first ones.
 void put_back(const serve::SlotHistory::Choices& choices, config::EngineConfig& c, serve::ModelNames& names) {
     for (const auto& [kind, choice] : choices) {
         const config::SlotInfo* const slot = config::find_slot(kind);
@@ -59,7 +60,9 @@ void put_back(const serve::SlotHistory::Choices& choices, config::EngineConfig& 
             names.chat_template_file.clear();
             c = serve::with_model(std::move(c), path);
         } else if (!slot) {
-            c.model.path = choice.plugin.plugin;
+            if (names.served.empty() && !c.model.path.empty())
+                names.served = {serve::default_model_name(c.model.path)};
+            c = execution::with_weights(std::move(c), choice.plugin.plugin);
         } else if (slot->choice) {
             c.*(slot->choice) = choice.plugin;
         } else {

@@ -95,5 +95,23 @@ TEST(EngineControl, SwapsOfTheEngineBeforeEndAndAreReportedByTheOneAfterIt) {
     EXPECT_THAT(Bench::reported(before.second.slot()), IsEmpty());
 }
 
+TEST(EngineControl, ASwapOfTheModelBeforeIsReportedAheadOfTheModelThatTakesOver) {
+    Bench before, after;
+    install<FakeSampler>(before.model.slot(), kFakeSampler);
+    const auto on_probation = host::testing::put_on_probation(
+        before.model.slot(), play<FakeSampler>(kFakeSampler).component, "model", "next", 7);
+    after.part.end_swaps_of(before.part);
+    host::SwapRecord record;
+    record.kind = record.to.kind = "model";
+    record.to.name = "other";
+    after.part.take_over(8, record);
+    EXPECT_EQ(on_probation->record().state, SwapState::kCommitted);
+    ASSERT_THAT(after.report().swaps, SizeIs(3));
+    EXPECT_EQ(after.report().swaps[0].to.name, "next");
+    EXPECT_EQ(after.report().swaps[0].state, SwapState::kCommitted);
+    EXPECT_EQ(after.report().swaps[2].to.name, "other");
+    EXPECT_THAT(Bench::reported(after.model.slot()), IsEmpty());
+}
+
 }  // namespace
 }  // namespace patchbay::engine::testing::engine_control_test

@@ -28,7 +28,8 @@ class SwapJournal {
     };
 
     void note(host::SwapRecord);
-    // One that was refused before the step's thread heard of it, and said so where it was asked for.
+    // For the report only: one that was refused before the step's thread heard of it, and said so where it was asked
+    // for; or that ended with the engine before this one.
     void note_refusal(host::SwapRecord);
 
   private:
