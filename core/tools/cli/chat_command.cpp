@@ -129,7 +129,7 @@ void catch_ctrl_c() {
 
 bool is_at_terminal() { return isatty(STDIN_FILENO) == 1; }
 
-void show(const std::string& text) { std::cout << text << std::flush; }
+void print_at_once(const std::string& text) { std::cout << text << std::flush; }
 
 constexpr const char* kHelp =
     "/reset           start over\n"
@@ -169,7 +169,7 @@ void talk_at_terminal(Conversation& conversation) {
             if (!follow(line, conversation)) return;
             continue;
         }
-        const auto done = conversation.say(line, show, [] { return ctrl_c == 0; });
+        const auto done = conversation.say(line, print_at_once, [] { return ctrl_c == 0; });
         std::cout << (ctrl_c ? " …\n" : "\n");
         if (!done) std::cout << "! " << done.error() << '\n';
         std::cout << std::flush;
@@ -187,7 +187,7 @@ Result<> answer_input(Conversation& conversation) {
             continue;
         }
         messages += 1;
-        const auto done = conversation.say(line, show, [] { return ctrl_c == 0; });
+        const auto done = conversation.say(line, print_at_once, [] { return ctrl_c == 0; });
         std::cout << (ctrl_c ? " …\n" : "\n") << std::flush;
         if (done) continue;
         unanswered += 1;
