@@ -3,10 +3,12 @@
 namespace patchbay::cli {
 
 void add_admin_flags(CLI::App& app, const std::shared_ptr<AdminFlags>& o) {
-    app.add_option("--admin", o->address,
-                   "address for live control: path of a Unix socket, HOST:PORT, or none (default: a "
-                   "socket in $XDG_RUNTIME_DIR/patchbay, else in /tmp/patchbay-UID)");
-    app.add_option("--admin-token-file", o->token_file, "file with the token that --admin HOST:PORT needs");
+    auto* const address =
+        app.add_option("--admin", o->address,
+                       "address for live control: path of a Unix socket, HOST:PORT, or none (default: a "
+                       "socket in $XDG_RUNTIME_DIR/patchbay, else in /tmp/patchbay-UID)");
+    app.add_option("--admin-token-file", o->token_file, "file with the token that --admin HOST:PORT needs")
+        ->needs(address);
 }
 
 void check(const AdminFlags& o) {

@@ -95,9 +95,10 @@ void add_grammar(Commands& commands, CLI::App* bench) {
         "grammar", "What structured output costs: compile time, and the mask for each token");
     app->footer("Example:\n  patchbay bench grammar --tokenizer models/demo-target");
     const auto o = std::make_shared<GrammarOptions>();
-    app->add_option("--tokenizer", o->tokenizer,
-                    "folder or file of a tokenizer (default: a synthetic vocabulary)");
-    add_number(*app, "--vocab-size", o->vocab_size, "tokens of the synthetic vocabulary", 1000, 1'000'000);
+    auto* const tokenizer = app->add_option("--tokenizer", o->tokenizer,
+                                            "folder or file of a tokenizer (default: a synthetic vocabulary)");
+    add_number(*app, "--vocab-size", o->vocab_size, "tokens of the synthetic vocabulary", 1000, 1'000'000)
+        ->excludes(tokenizer);
     add_number(*app, "--repeats", o->repeats, "compilations of each; medians are reported", 1, 1000);
     app->add_flag("--json", o->json, "print JSON");
     set_action(commands, app, o, {bench_grammar, print_error});

@@ -82,9 +82,10 @@ void add_spec_bench(Commands& commands, CLI::App* bench) {
     key("--synthetic-acceptance-rates", "speculative.synthetic_acceptance_rates", "a list, as [0.7, 0.5]");
     add_key_flags(key, {"--threads", "--sampler"});
     add_plugin_dirs(*app, o->plugin_dirs);
-    app->add_option("--prompt-file", o->prompt_file, "file with one prompt per line (default: random tokens)");
-    add_number(*app, "--requests", o->asked.requests, "prompts of random tokens", 1, 10'000);
-    add_number(*app, "--prompt", o->asked.prompt_tokens, "tokens of each prompt", 1, 1u << 20);
+    auto* const file =
+        app->add_option("--prompt-file", o->prompt_file, "file with one prompt per line (default: random tokens)");
+    add_number(*app, "--requests", o->asked.requests, "prompts of random tokens", 1, 10'000)->excludes(file);
+    add_number(*app, "--prompt", o->asked.prompt_tokens, "random tokens of each prompt", 1, 1u << 20)->excludes(file);
     add_number(*app, "--copies", o->asked.copies, "repetitions of the text in each prompt", 1, 1000);
     add_number(*app, "--batch", o->asked.batch, "requests at once", 1, 4096);
     add_number(*app, "--output", o->asked.output, "tokens of an output", 2, 1u << 20);

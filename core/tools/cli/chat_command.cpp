@@ -129,6 +129,8 @@ void catch_ctrl_c() {
 
 bool is_at_terminal() { return isatty(STDIN_FILENO) == 1; }
 
+void print_at_once(const std::string& text) { std::cout << text << std::flush; }
+
 constexpr const char* kHelp =
     "/reset           start over\n"
     "/system [TEXT]   start over with another system message\n"
@@ -150,13 +152,13 @@ bool follow(const std::string& line, Conversation& conversation) {
     return true;
 }
 
-void talk(Conversation& conversation) {
+void talk_at_terminal(Conversation& conversation) {
     std::string line;
     for (;;) {
-        if (is_at_terminal()) std::cout << "> " << std::flush;
+        std::cout << "> " << std::flush;
         ctrl_c = 0;
         if (!std::getline(std::cin, line)) {
-            if (ctrl_c == 0 || !is_at_terminal()) break;
+            if (ctrl_c == 0) break;
             std::cin.clear(); // meant for an answer that has just ended, perhaps: the conversation is not lost
             std::clearerr(stdin);
             std::cout << "\n(Ctrl-D or /exit ends)\n";
@@ -167,13 +169,33 @@ void talk(Conversation& conversation) {
             if (!follow(line, conversation)) return;
             continue;
         }
-        const auto show = [](const std::string& text) { std::cout << text << std::flush; };
-        const auto done = conversation.say(line, show, [] { return ctrl_c == 0; });
+        const auto done = conversation.say(line, print_at_once, [] { return ctrl_c == 0; });
         std::cout << (ctrl_c ? " …\n" : "\n");
         if (!done) std::cout << "! " << done.error() << '\n';
         std::cout << std::flush;
     }
-    if (is_at_terminal()) std::cout << '\n';
+    std::cout << '\n';
+}
+
+// Of another program or a file: errors are kept out of the answers, and Ctrl-C ends the conversation.
+Result<> answer_input(Conversation& conversation) {
+    size_t messages = 0, unanswered = 0;
+    for (std::string line; ctrl_c == 0 && std::getline(std::cin, line);) {
+        if (line.empty()) continue;
+        if (line[0] == '/') {
+            if (!follow(line, conversation)) break;
+            continue;
+        }
+        messages += 1;
+        const auto done = conversation.say(line, print_at_once, [] { return ctrl_c == 0; });
+        std::cout << (ctrl_c ? " …\n" : "\n") << std::flush;
+        if (done) continue;
+        unanswered += 1;
+        print_error("patchbay chat", done.error());
+    }
+    if (ctrl_c) return fail(StatusCode::kCancelled, "interrupted");
+    if (unanswered == 0) return {};
+    return fail(std::to_string(unanswered) + " of " + std::to_string(messages) + " messages got no answer");
 }
 
 Result<> chat(const ChatOptions& o) {
@@ -199,7 +221,8 @@ Result<> chat(const ChatOptions& o) {
     conversation.set_system(o.system);
     if (is_at_terminal()) std::cout << model.names.front() << "; /help lists commands\n";
     catch_ctrl_c();
-    talk(conversation);
+    if (!is_at_terminal()) return answer_input(conversation);
+    talk_at_terminal(conversation);
     return {};
 }
 

@@ -260,8 +260,9 @@ void add_plugin_command(Commands& commands) {
         add_action(commands, app, o, "list", "List what is installed; reads manifests and runs no plugin", list);
     add_plugin_dirs(*list_app, o->plugin_dirs);
     list_app->add_option("--kind", o->kind, "one of " + joined(kind_names()));
-    list_app->add_flag("--json", o->as_json, "as JSON");
-    list_app->add_flag("--pins", o->pins, "digests of the libraries, in the form of an engine's allowed_plugins:");
+    auto* const json = list_app->add_flag("--json", o->as_json, "as JSON");
+    list_app->add_flag("--pins", o->pins, "digests of the libraries, in the form of an engine's allowed_plugins:")
+        ->excludes(json);
     list_app->footer("Example:\n  patchbay plugin list --kind sampler --json");
     CLI::App* info_app =
         add_action(commands, app, o, "info", "Show a component's parameters, build and identity", info);
@@ -310,13 +311,16 @@ void add_plugin_command(Commands& commands) {
         ->add_option("--timeout", o->timeout_s,
                      "seconds after which it is killed (default: PATCHBAY_PROBE_TIMEOUT_S, or 60)")
         ->transform(within<uint32_t>(1, 86'400));
-    test_app->add_flag("--thorough", o->thorough,
-                       "then the checks with other seeds, and random test cases in a simulated engine; a failing case "
-                       "is shrunk and kept as a scenario file");
+    auto* const thorough =
+        test_app->add_flag("--thorough", o->thorough,
+                           "then the checks with other seeds, and random test cases in a simulated engine; a failing "
+                           "case is shrunk and kept as a scenario file");
     test_app->add_option("--worlds", o->worlds, "random test cases of --thorough, for each scheduler and kv_policy")
+        ->needs(thorough)
         ->capture_default_str()
         ->transform(within<uint32_t>(1, 1'000'000));
     test_app->add_option("--seed", o->seed, "seed of the first test case and of the checks of --thorough")
+        ->needs(thorough)
         ->capture_default_str()
         ->transform(within<uint64_t>(0));
     test_app->add_flag("--debug", o->debug, "after a failed check, print the command that runs it in gdb");

@@ -89,6 +89,12 @@ Result<config::ParallelSettings> parallel_of_all(const RunOptions& o) {
     return config::ParallelSettings();
 }
 
+void print_written(const engine::StepFilePaths& files) {
+    if (!files.trace.empty()) std::cout << "trace: " << files.trace << '\n';
+    if (!files.decisions.empty()) std::cout << "decisions: " << files.decisions << '\n';
+    if (!files.kv_events.empty()) std::cout << "KV events: " << files.kv_events << '\n';
+}
+
 // Of a variant without one the experiment says nothing.
 Result<> check_valid(const experiment::Outcome& outcome) {
     if (outcome.without_valid_run.empty()) return {};
@@ -141,6 +147,7 @@ Result<> run_against_itself(const RunOptions& o, const std::string& command) {
         bar.reset();
         if (!outcome) return outcome.failure();
         if (!outcome->complete) return fail(StatusCode::kCancelled, "interrupted");
+        PB_CHECK(outcome->step_files_joined);
         rates.add(outcome->conclusion);
         if (n == 1)
             std::cout << o.experiments << " experiments of " << prepared.variants.size() << " copies of "
@@ -184,11 +191,10 @@ Result<> run(const RunOptions& o, const std::string& command, const experiment::
     print_outcome(spec, prepared, *outcome, o.full ? Detail::kFull : Detail::kScreen);
     if (!o.no_report) end_with_report(outcome->database);
     else std::cout << "results: " << outcome->database.string() << '\n';
-    if (!o.files.trace.empty()) std::cout << "trace: " << o.files.trace << '\n';
-    if (!o.files.decisions.empty()) std::cout << "decisions: " << o.files.decisions << '\n';
-    if (!o.files.kv_events.empty()) std::cout << "KV events: " << o.files.kv_events << '\n';
+    print_written(outcome->step_files);
     if (!outcome->complete) return fail(StatusCode::kCancelled, "interrupted; the results are partial");
-    return check_valid(*outcome);
+    PB_CHECK(check_valid(*outcome));
+    return outcome->step_files_joined;
 }
 
 // With what changes the runs, for the report.

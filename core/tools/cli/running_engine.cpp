@@ -51,8 +51,9 @@ std::string params_text(const Json& params) {
 }
 
 void add_flags_of_running_engine(CLI::App& app, const std::shared_ptr<RunningEngineFlags>& o) {
-    app.add_option("--admin", o->address, "path of its socket, or HOST:PORT (default: the running engine's)");
-    app.add_option("--admin-token-file", o->token_file, "file with the token that HOST:PORT needs");
+    auto* const address =
+        app.add_option("--admin", o->address, "path of its socket, or HOST:PORT (default: the running engine's)");
+    app.add_option("--admin-token-file", o->token_file, "file with the token that HOST:PORT needs")->needs(address);
 }
 
 void check(const RunningEngineFlags& o) {

@@ -66,10 +66,14 @@ Result<> list(const RunsOptions& o) {
                          "folder are listed by `patchbay runs list FOLDER`");
     if (!fs::is_directory(o.folder, error)) return invalid(o.folder + " is not a folder");
     std::vector<fs::path> found;
-    if (fs::exists(database_of(o.folder), error)) found.push_back(o.folder);
-    else
-        for (const auto& entry : fs::directory_iterator(o.folder, error))
+    if (fs::exists(database_of(o.folder), error)) {
+        found.push_back(o.folder);
+    } else {
+        const fs::directory_iterator entries(o.folder, error);
+        if (error) return fail("cannot read " + o.folder + ": " + error.message());
+        for (const auto& entry : entries)
             if (fs::exists(entry.path() / experiment::kResultsFile, error)) found.push_back(entry.path());
+    }
     std::sort(found.begin(), found.end());
     std::vector<std::vector<std::string>> rows{{"results", "started", "state", "variants", "runs", "winner"}};
     std::string continued;

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <iomanip>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -66,9 +67,8 @@ void print_ids(const std::vector<TokenId>& ids) {
 void print_pieces(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
     constexpr size_t kMaxBytes = 4096; // longer than a token
     for (const TokenId id : ids)
-        std::printf("%8d  '%s'%s\n", id, printable(tokenizer.token_bytes(id), kMaxBytes).c_str(),
-                    tokenizer.is_special(id) ? "  special" : "");
-    std::fflush(stdout);
+        std::cout << std::setw(8) << id << "  '" << printable(tokenizer.token_bytes(id), kMaxBytes) << '\''
+                  << (tokenizer.is_special(id) ? "  special\n" : "\n");
 }
 
 Result<> tokenize(const TokenizeOptions& o) {

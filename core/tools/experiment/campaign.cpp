@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <set>
 
 #include "base/call_watch.hpp"
 #include "base/crash_report.hpp"
+#include "base/output_file.hpp"
 #include "base/printable.hpp"
 #include "base/refusals.hpp"
 #include "engine/trace/join_traces.hpp"
@@ -20,6 +22,8 @@ namespace patchbay::experiment {
 namespace {
 
 constexpr int kLookMs = 50; // at whether it is interrupted, while nothing happens
+constexpr std::string engine::StepFilePaths::* kStepFiles[] = {
+    &engine::StepFilePaths::trace, &engine::StepFilePaths::decisions, &engine::StepFilePaths::kv_events};
 
 RunRecord record_for(const RunSlot& slot, size_t position, std::string started) {
     RunRecord run;
@@ -51,6 +55,18 @@ Result<> check_planned(const RunSummary& r, const RunSlot& slot, const PreparedV
                    ": the record was changed, or is damaged (start the experiment again)");
 }
 
+// A file that is there keeps what it has, and none is left that was not there.
+Result<> check_writable(const std::string& path) {
+    std::error_code error;
+    const bool is_new = std::filesystem::symlink_status(path, error).type() == std::filesystem::file_type::not_found;
+    if (std::filesystem::is_other(path, error)) return {}; // the reader of a pipe would take the closing for its end
+    std::ofstream file(path, std::ios::binary | std::ios::app);
+    if (!file) return cannot_write(path);
+    file.close();
+    if (is_new) std::filesystem::remove(path, error);
+    return {};
+}
+
 void wait_for(const std::vector<const RunProcess*>& processes) {
     std::vector<pollfd> waits;
     bool ending = false; // its socket is closed, and it has yet to end
@@ -71,20 +87,35 @@ engine::StepFilePaths TracedRuns::parts_of(const RunSlot& slot) const {
     return {part(files.trace), part(files.decisions), part(files.kv_events)};
 }
 
-Result<> TracedRuns::join(size_t variants) const {
-    const auto join_parts = [&](std::string engine::StepFilePaths::* which, const auto& join) -> Result<> {
-        if ((files.*which).empty()) return {};
+Result<> TracedRuns::check() const {
+    const engine::StepFilePaths parts = parts_of({});
+    for (const auto which : kStepFiles) {
+        if ((files.*which).empty()) continue;
+        PB_CHECK(check_writable(files.*which));
+        PB_CHECK(check_writable(parts.*which));
+    }
+    return {};
+}
+
+Result<> TracedRuns::join(size_t variants, engine::StepFilePaths& written) const {
+    Result<> ended;
+    for (const auto which : kStepFiles) {
+        if ((files.*which).empty()) continue;
+        std::error_code error;
         std::vector<std::filesystem::path> parts;
         for (size_t v = 0; v < variants; ++v)
-            if (const std::filesystem::path part = parts_of({.variant = v}).*which; std::filesystem::exists(part))
-                parts.push_back(part);
-        PB_CHECK(join(parts, files.*which));
-        for (const auto& part : parts) std::filesystem::remove(part);
-        return {};
-    };
-    PB_CHECK(join_parts(&engine::StepFilePaths::trace, engine::join_traces));
-    PB_CHECK(join_parts(&engine::StepFilePaths::decisions, engine::join_lines));
-    return join_parts(&engine::StepFilePaths::kv_events, engine::join_lines);
+            if (std::filesystem::path part = parts_of({.variant = v}).*which; std::filesystem::exists(part, error))
+                parts.push_back(std::move(part));
+        if (parts.empty()) continue; // as if resumed after these runs: what is there may be theirs
+        const auto join = which == &engine::StepFilePaths::trace ? engine::join_traces : engine::join_lines;
+        if (auto joined = join(parts, files.*which); !joined) {
+            if (ended) ended = std::move(joined);
+            continue;
+        }
+        written.*which = files.*which;
+        for (const auto& part : parts) std::filesystem::remove(part, error);
+    }
+    return ended;
 }
 
 // Stores the rows of a run as they come, or, of a search for the capacity, none.

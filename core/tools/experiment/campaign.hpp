@@ -28,7 +28,10 @@ struct TracedRuns { // the first repeat of each variant
     engine::StepFilePaths files; // that are made of their parts
 
     engine::StepFilePaths parts_of(const RunSlot&) const; // none: the run is not traced
-    Result<> join(size_t variants) const;      // of the parts that are there, which are removed
+    Result<> check() const; // refused: files that cannot be written; those that are there keep what they have
+    // Of the parts that are there, which are removed; a file without parts stays as it is. `written` gets the files
+    // that were made, also where another of them could not be, whose parts are kept.
+    Result<> join(size_t variants, engine::StepFilePaths& written) const;
 };
 
 class Campaign {

@@ -208,6 +208,17 @@ struct Setup {
     }
 };
 
+// What there is to say of the files. Runs count also where the files of their steps cannot be written.
+std::vector<std::string> join_step_files(const TracedRuns& traced, const PreparedVariants& prepared, Outcome& outcome) {
+    std::vector<std::string> out;
+    outcome.step_files_joined = traced.join(prepared.variants.size(), outcome.step_files);
+    if (outcome.step_files.any() || !outcome.step_files_joined)
+        out.push_back("the steps of the first run of each variant were written to a file, which took time in them");
+    if (!outcome.step_files_joined)
+        out.push_back("not all files of these steps were made: " + outcome.step_files_joined.error());
+    return out;
+}
+
 Result<ResultsLock> locked_new_folder(const std::filesystem::path& folder) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
@@ -241,6 +252,7 @@ Result<Outcome> run_experiment(const ExperimentSpec& given, PreparedVariants& pr
     outcome.database = options.folder / kResultsFile;
     if (!options.resume && std::filesystem::exists(outcome.database))
         return invalid(outcome.database.string() + " is there already; name another folder with --results");
+    PB_CHECK(setup.traced.check()); // now, as they may lie in the folder of results
     std::vector<VariantRow> rows;
     std::vector<Contestant> contestants;
     for (const PreparedVariant& e : prepared.variants) {
@@ -299,9 +311,7 @@ Result<Outcome> run_experiment(const ExperimentSpec& given, PreparedVariants& pr
     note(without_quality.empty() ? "" : "quality was not measured: " + without_quality);
     note_all(capacities.notices);
     note(adaptive_notice);
-    PB_CHECK(setup.traced.join(prepared.variants.size()));
-    if (options.files.any())
-        note("the steps of the first run of each variant were written to a file, which took time in them");
+    note_all(join_step_files(setup.traced, prepared, outcome));
     outcome.swaps = swap_lines(runs, prepared);
     outcome.without_valid_run = without_valid_run(runs, prepared);
     outcome.complete = counted(runs) == repeats * prepared.variants.size() && !was_interrupted(runs) &&

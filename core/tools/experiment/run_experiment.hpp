@@ -41,6 +41,8 @@ struct Outcome {
     std::vector<std::string> swaps;  // a line for each that the file asks for
     bool complete = true;            // false: interrupted
     std::vector<std::string> without_valid_run; // variants whose every run failed or broke a rule
+    engine::StepFilePaths step_files;           // those that were written
+    Result<> step_files_joined;                 // failed: one that was to be written was not
 };
 
 // Tries the variants out, and says what would be run: a few lines for people.

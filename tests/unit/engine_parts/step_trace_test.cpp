@@ -162,6 +162,51 @@ TEST(StepTrace, AStepWithoutTokensLeavesNothingButTheFileIsWhole) {
     for (const Json& e : b.all()) EXPECT_EQ(e["ph"], "M");
 }
 
+// The last one of those in flight: its results come back in a step that has none of its own.
+TEST(StepTrace, AStepThatOnlyCollectsEndsRequestsAndSetsCounters) {
+    Bench b;
+    Sequence& s = b.add(1, 4, 100'000);
+    s.tokens.push_back(1);
+    s.in_flight.tokens = 1;
+    StepReport submits, collects;
+    submits.queues.running_requests = 1;
+    b.step({{&s, 1}}, submits);
+    static_cast<void>(b.sequences.remove(1));
+    collects.work.finished = 1;
+    collects.phase_ns[static_cast<size_t>(Phase::kRun)] = 6000;
+    b.step({}, collects);
+    EXPECT_THAT(b.spans(1), ElementsAre("queue 100-100", "decode 100-120"));
+    std::vector<std::string> steps, phases;
+    std::vector<int> running;
+    Json args;
+    for (const Json& e : b.all()) {
+        if (e["pid"] != 1) continue;
+        if (e["ph"] == "X" && e["tid"] == 1) steps.push_back(e["name"]), args = e["args"];
+        if (e["ph"] == "X" && e["tid"] == 2) phases.push_back(e["name"]);
+        if (e["ph"] == "C" && e["name"] == "requests") running.push_back(e["args"]["running"]);
+    }
+    EXPECT_THAT(steps, ElementsAre("step 1", "step 2"));
+    EXPECT_THAT(phases, ElementsAre("run"));
+    EXPECT_THAT(running, ElementsAre(1, 0));
+    EXPECT_EQ(args["sequences"], 0);
+    EXPECT_FALSE(args.contains("no graph"));
+}
+
+// The same while others go on.
+TEST(StepTrace, ARequestEndsInTheStepInWhichItsLastTokenComesBack) {
+    Bench b;
+    Sequence &ends = b.add(1, 4, 100'000), &stays = b.add(2, 4, 100'000);
+    for (Sequence* s : {&ends, &stays}) {
+        s->tokens.push_back(1);
+        s->in_flight.tokens = 1;
+    }
+    b.step({{&ends, 1}, {&stays, 1}});
+    static_cast<void>(b.sequences.remove(1));
+    b.step({{&stays, 1}});
+    EXPECT_THAT(b.spans(1), ElementsAre("queue 100-100", "decode 100-120"));
+    EXPECT_THAT(b.spans(2), ElementsAre("queue 100-100", "decode 100-120"));
+}
+
 TEST(TraceFile, ThatCannotBeWrittenIsRefused) {
     const auto file = TraceFile::create("/nowhere/trace.json");
     ASSERT_FALSE(file);

@@ -22,6 +22,13 @@ constexpr TraceFile::Track kSteps{kEngine, 1}, kPhases{kEngine, 2}, kCalls{kEngi
 
 TraceFile::Track track_of(RequestId id) { return {kRequests, id}; }
 
+// Whether results of a step in flight came back, or sequences ended: also in a step that computes nothing itself.
+bool ended_work(const StepReport& r) {
+    const auto took_time = [](uint64_t ns) { return ns > 0; };
+    return r.work.finished > 0 ||
+           std::any_of(r.phase_ns.begin() + static_cast<size_t>(Phase::kRun), r.phase_ns.end(), took_time);
+}
+
 }  // namespace
 
 StepTrace::StepTrace(std::unique_ptr<TraceFile> file, const Sequences& sequences)
@@ -47,14 +54,19 @@ void StepTrace::on_placed(const std::vector<Placed>& placed) {
 void StepTrace::on_end(const StepReport& report) {
     for (const host::SwapRecord& swap : report.swaps)
         file_->mark(kSwaps, std::string(name_of(swap.state)), report.start_ns, {{"swap", swap.text()}});
-    if (items_.empty()) return;
+    if (items_.empty() && !ended_work(report)) return;
     write_step(report);
     write_phases(report);
     for (const Item& item : items_) follow(item, report);
     for (auto at = lanes_.begin(); at != lanes_.end();) {
         Lane& lane = at->second;
-        if (lane.step != report.step) end_decoding(at->first, lane);
-        const bool is_over = lane.step != report.step && !sequences_.find(at->first);
+        const Sequence* s = sequences_.find(at->first);
+        if (lane.step != report.step) {
+            if (lane.in_flight) lane.end_ns = report.end_ns; // its last token came back in this step
+            end_decoding(at->first, lane);
+        }
+        lane.in_flight = s && s->in_flight.tokens > 0;
+        const bool is_over = lane.step != report.step && !s;
         at = is_over ? lanes_.erase(at) : std::next(at);
     }
     items_.clear();
@@ -69,7 +81,7 @@ void StepTrace::write_step(const StepReport& r) {
     if (!r.sync_reason.empty() && r.sync_reason != execution::sync_reason::kOff)
         args["waited for the step before"] = r.sync_reason;
     if (r.graph.replayed) args["graph"] = {{"tokens", r.graph.size}, {"padding", r.graph.padded_tokens}};
-    else args["no graph"] = r.graph.miss;
+    else if (!items_.empty()) args["no graph"] = r.graph.miss;
     if (r.drafts.drafted_tokens > 0)
         args["drafts"] = {{"verified", r.drafts.drafted_tokens}, {"accepted", r.drafts.accepted_tokens}};
     file_->span(kSteps, "step " + std::to_string(r.step), r.start_ns, r.end_ns, args);

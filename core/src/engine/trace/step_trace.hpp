@@ -36,6 +36,7 @@ class StepTrace final : public StepObserver {
         uint64_t step = 0;                 // the latest one that computed it
         uint32_t steps = 0, tokens = 0;    // of decoding under way; 0: none is
         uint32_t preemptions = 0;
+        bool in_flight = false;            // the latest step that computed it has yet to come back
     };
 
     void write_step(const StepReport&);
