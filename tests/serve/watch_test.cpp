@@ -2,14 +2,12 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <fstream>
 #include <future>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include "paths.hpp"
 #include "serve/admin_client.hpp"
@@ -273,7 +271,7 @@ TEST(AdminWatch, EndsThoughAProbeIsUnderWay) {
     {
         Watching w(config::WatchMode::kAnnounce);
         w.replace_build("host/leaves_a_file.so");
-        while (!has_left_a_file(temporary.path())) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        wait_until("probe", [&] { return has_left_a_file(temporary.path()); });
     }
     EXPECT_TRUE(fs::is_empty(temporary.path()));
 }

@@ -1,6 +1,6 @@
 // Files that appear in folders, by inotify: each once it is whole, that is, closed after writing or moved there. A
-// folder that is removed and made again is watched again, and what it holds then appears, too, even if it is still being
-// written; such a file appears once more when it is closed. Used by Admin for plugins.
+// folder that is removed and made again is watched again, and what it holds then appears, too, even while it is still
+// being written; such a file appears once more when it is closed. Used by Admin for plugins.
 #pragma once
 #include <sys/types.h>
 
