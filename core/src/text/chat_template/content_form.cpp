@@ -107,10 +107,8 @@ class ContentReader {
     bool is_content(const Expression& e) const {
         const Expression& at = root(e);
         if (is_name(at, held_.content)) return true;
-        if (at.kind == Expr::kAttribute) return at.name == "content" && is_message(*at.items[0]);
-        if (at.kind != Expr::kSubscript || !is_message(*at.items[0])) return false;
-        const std::string* const key = at.items[1]->value.string();
-        return at.items[1]->kind == Expr::kLiteral && key && *key == "content";
+        const Expression* const holder = holder_of_content(at);
+        return holder && is_message(*holder);
     }
 
     Held held_;
@@ -118,6 +116,16 @@ class ContentReader {
 };
 
 }  // namespace
+
+const Expression* holder_of_content(const Expression& e) {
+    const auto is_key = [](const Expression& key) {
+        const std::string* const text = key.value.string();
+        return key.kind == Expression::Kind::kLiteral && text && *text == "content";
+    };
+    const bool is_content = (e.kind == Expression::Kind::kAttribute && e.name == "content") ||
+                            (e.kind == Expression::Kind::kSubscript && is_key(*e.items[1]));
+    return is_content ? e.items[0].get() : nullptr;
+}
 
 bool takes_parts(const Block& block) {
     ContentReader reader;

@@ -8,4 +8,7 @@ namespace patchbay::text::chat {
 // takes both, and reads texts.
 bool takes_parts(const Block&);
 
+// x of `x.content` and `x['content']`; null: it is neither.
+const Expression* holder_of_content(const Expression&);
+
 }  // namespace patchbay::text::chat

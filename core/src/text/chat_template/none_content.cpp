@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "text/chat_template/content_form.hpp"
+
 namespace patchbay::text::chat {
 namespace {
 
@@ -9,20 +11,14 @@ using ExpressionKind = Expression::Kind;
 
 bool is_none(const Expression& e) { return e.kind == ExpressionKind::kLiteral && e.value.is_none(); }
 
-bool is_content(const Expression& e) { // x.content or x['content']
-    if (e.kind == ExpressionKind::kAttribute) return e.name == "content";
-    if (e.kind != ExpressionKind::kSubscript || e.items[1]->kind != ExpressionKind::kLiteral) return false;
-    const std::string* const key = e.items[1]->value.string();
-    return key && *key == "content";
-}
-
 bool tests(const Expression& e) {
-    if (e.kind == ExpressionKind::kTest) return e.name == "none" && is_content(*e.items[0]);
+    if (e.kind == ExpressionKind::kTest) return e.name == "none" && holder_of_content(*e.items[0]);
     if (e.kind != ExpressionKind::kCompare) return false;
     for (size_t i = 0; i < e.ops.size(); ++i) {
         const Expression &left = *e.items[i], &right = *e.items[i + 1];
         const bool compares = e.ops[i] == "==" || e.ops[i] == "!=";
-        if (compares && ((is_content(left) && is_none(right)) || (is_none(left) && is_content(right)))) return true;
+        if (compares && ((holder_of_content(left) && is_none(right)) || (is_none(left) && holder_of_content(right))))
+            return true;
     }
     return false;
 }
